@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { Client } from '../src/client/client.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Review } from '../src/features/reviews/rules.ts';
 import type { WaitingStep } from '../src/features/runs/rules/run.ts';
@@ -47,6 +48,23 @@ async function requestReview(
   return review;
 }
 
+/** Adds another root user; returns a token. */
+async function addRoot(username: string): Promise<string> {
+  await plane.client.call('createUser', { body: { username, password: PASSWORD, role: 'root' } });
+  return (await plane.client.call('login', { body: { username, password: PASSWORD } })).token;
+}
+
+/** A run of a new team whose only step waits. Returns the parameters of commands on the step. */
+async function askQuestion(team: string, reason: string) {
+  const step = { step_key: 'title', member_id: 'dev' };
+  const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
+  const { id: team_id } = await plane.client.call('createTeam', { body: { name: team, spec } as never });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  const of_step = { params: { team_id, run_id, step_key: 'title' } };
+  await plane.client.call('requireStepInput', { ...of_step, body: { reason } });
+  return of_step;
+}
+
 /** The WCAG violations that axe finds. */
 async function violations(page: Page): Promise<unknown[]> {
   await page.evaluate(axe.source);
@@ -73,9 +91,7 @@ const get = (review: Review) => plane.client.call('getReview', { params: { revie
 browserTest(
   'of two people who answer at the same time, one wins and the other sees who, without an error',
   async () => {
-    const body = { username: 'leo', password: PASSWORD, role: 'root' as const };
-    await plane.client.call('createUser', { body });
-    const { token } = await plane.client.call('login', { body: { username: 'leo', password: PASSWORD } });
+    const token = await addRoot('leo');
     const review = await requestReview('npm publish');
     const [ana, leo] = await Promise.all([openApprovals(), openApprovals('', { token })]);
     const buttons = [ana, leo].map((page) =>
@@ -201,13 +217,7 @@ browserTest(
   'all kinds of waiting are in one queue, the oldest first, and can be answered there',
   async () => {
     const review = await requestReview('npm publish');
-    const step = { step_key: 'title', member_id: 'dev' };
-    const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
-    const team = await plane.client.call('createTeam', { body: { name: 'writers', spec } as never });
-    const params = { team_id: team.id };
-    const run = await plane.client.call('createRun', { params, body: { input: {} } });
-    const of_step = { params: { ...params, run_id: run.id, step_key: 'title' } };
-    await plane.client.call('requireStepInput', { ...of_step, body: { reason: 'Which title?' } });
+    const { params } = await askQuestion('writers', 'Which title?');
     const page = await openApprovals();
     const names = () =>
       waiting(page)
@@ -250,16 +260,16 @@ browserTest(
     await sign_in.getByRole('button', { name: 'Sign in' }).click();
     await card(page, 'Signed in').waitFor();
 
-    const link = `${plane.url}/approvals?question=${encodeURIComponent(`${run.id}/title`)}`;
+    const link = `${plane.url}/approvals?question=${encodeURIComponent(`${params.run_id}/title`)}`;
     await page.goto(link);
     await expect
       .poll(() => page.evaluate('document.activeElement.dataset.waiting ?? null'), SOON)
-      .toBe(`${run.id}/title`);
+      .toBe(`${params.run_id}/title`);
     await page.keyboard.press('Enter');
     await page.keyboard.type('Rain 1');
     await page.keyboard.press('Control+Enter');
     await card(page, 'Answered').waitFor();
-    const [answered] = await plane.client.call('listSteps', { params: { ...params, run_id: run.id } });
+    const [answered] = await plane.client.call('listSteps', { params });
     expect(answered).toMatchObject({ status: 'running', waiting_since: null });
     // The focus is on the next open card; typing on would not have answered anything.
     await expect
@@ -271,6 +281,19 @@ browserTest(
     await page.getByText('The request in this link no longer waits for an answer.').waitFor();
   },
 );
+
+browserTest('a question that somebody else answers says who answered what', async () => {
+  const client = new Client({ url: plane.url, token: await addRoot('mia') });
+  const ask = await askQuestion('poets', 'Which title?');
+  const page = await openApprovals();
+  await card(page, 'Which title?').waitFor();
+  await client.call('resumeStep', { ...ask, body: { input: 'Rain' } });
+  await card(page, 'Which title?').getByText('Answered by mia: Rain').waitFor();
+  await plane.client.call('requireStepInput', { ...ask, body: { reason: 'Which color?' } });
+  await card(page, 'Which color?').getByLabel('Answer').waitFor();
+  await client.call('completeStep', { ...ask, body: {} });
+  await card(page, 'Which color?').getByText('Completed by mia').waitFor();
+});
 
 browserTest(
   'a review survives a reload and a restart of the plane, and is closed when its agent stops',
@@ -354,13 +377,7 @@ browserTest('on a phone, a request fills the screen, and the next one follows it
 });
 
 browserTest('on a phone, questions, forms and sign-ins fill the screen too', async () => {
-  const step = { step_key: 'title', member_id: 'dev' };
-  const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
-  const team = await plane.client.call('createTeam', { body: { name: 'authors', spec } as never });
-  const params = { team_id: team.id };
-  const run = await plane.client.call('createRun', { params, body: { input: {} } });
-  const of_step = { params: { ...params, run_id: run.id, step_key: 'title' } };
-  await plane.client.call('requireStepInput', { ...of_step, body: { reason: 'Which title?' } });
+  const { params } = await askQuestion('authors', 'Which title?');
   const argv = [process.execPath, scripted, 'auth'];
   const locked = await plane.agent(argv, { name: 'locked', protocol: 'acp', prompt: 'Hello?' });
   await expect.poll(async () => (await plane.get(locked.id)).needs_you, SOON).toBe('sign_in');
@@ -368,7 +385,7 @@ browserTest('on a phone, questions, forms and sign-ins fill the screen too', asy
   const eliciting = await plane.agent(form, { name: 'deploys', protocol: 'acp', prompt: 'Go on' });
   await expect.poll(async () => (await plane.get(eliciting.id)).pending_elicitations, SOON).toBe(1);
 
-  const question = encodeURIComponent(`${run.id}/title`);
+  const question = encodeURIComponent(`${params.run_id}/title`);
   const page = await openApprovals(`?question=${question}`, { screen: 'phone' });
   const request = page.getByRole('article');
   await request.getByText('Which title?').waitFor();

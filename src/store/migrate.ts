@@ -26,6 +26,7 @@ import { sql as agentSummaries } from './migrations/0020_agent_summaries.ts';
 import { sql as keptWorktreeSizes } from './migrations/0021_kept_worktree_sizes.ts';
 import { sql as teamKeys } from './migrations/0022_team_keys.ts';
 import { sql as agentsSeen } from './migrations/0023_agents_seen.ts';
+import { sql as answeredBy } from './migrations/0024_answered_by.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -52,6 +53,7 @@ export const migrations: readonly string[] = [
   keptWorktreeSizes,
   teamKeys,
   agentsSeen,
+  answeredBy,
 ];
 
 /** The database has a newer schema than this program. */

@@ -59,6 +59,11 @@ const stepRecord = z
     waiting_since: time
       .nullable()
       .meta({ description: 'Since when it waits for an answer; `error_text` is the question.' }),
+    answer: anyJson.meta({ description: 'The input of its last `resumeStep`.' }),
+    answered_by: z.string().nullable().meta({
+      description:
+        'Who answered its last question, or completed or failed it instead: a username or an actor id. Null while it waits.',
+    }),
   })
   .meta({ id: 'Step' });
 

@@ -90,10 +90,11 @@ export class RunCommands {
       updateStep(tx, step.num, { output });
     }
     if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
+    const answered_by = parseUsername(by.actor_id) ?? by.actor_id;
+    if (step.status === 'input_required') updateStep(tx, step.num, { answered_by });
     try {
       const own = by.actor_id === memberActorId(step.member_id, run.team_id);
       const event = { kind: 'step_command', step_key, command: request, by_own_member: own } as const;
-      const answered_by = parseUsername(by.actor_id) ?? by.actor_id;
       this.#options.scheduler.apply(tx, run.num, event, { answered_by });
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;

@@ -10,7 +10,7 @@ import { AgentWaits } from '../agents/waiting.ts';
 import { findRun } from './queries/runs.ts';
 import { listWaitingSteps } from './queries/waiting.ts';
 import type { RunCommand, StepCommand } from './rules/graph.ts';
-import { RunCommands } from './run-commands.ts';
+import { RunCommands, type StepRequest } from './run-commands.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -76,6 +76,26 @@ test('the steps of another user’s team are not listed, those of a team with th
   expect(await waiting({ ...BEN, user_id: 'usr_other' })).toEqual([]);
   const limited = { scopes: ['read'], limits: { agent_ids: [], team_ids: [found[0]!.team_id] } } as const;
   expect(await waiting({ ...ANA, grant: limited as never })).toEqual(found);
+});
+
+test('a step names who answered it and what, until it waits again or its run starts again', async () => {
+  const run_id = await begin();
+  const by = { user_id: null, ip: null, actor_id: 'user:ben' };
+  const say = (request: StepRequest) =>
+    fixture.store.write((tx) => {
+      const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+      return commands.commandStep(tx, findRun(tx, run_id)!, 'a', request, by);
+    });
+  expect(await say({ kind: 'requireStepInput', reason: 'Which?' })).toMatchObject({ answered_by: null });
+  const answered = { answer: 'Rain', answered_by: 'ben' };
+  expect(await say({ kind: 'resumeStep', input: 'Rain' })).toMatchObject(answered);
+  const waits = await say({ kind: 'requireStepInput', reason: 'Sure?' });
+  expect(waits).toMatchObject({ status: 'input_required', answered_by: null });
+  expect(await say({ kind: 'completeStep' })).toMatchObject({ status: 'completed', answered_by: 'ben' });
+  await commandRun(run_id, { kind: 'restartRun' });
+  expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ answer: null, answered_by: null });
+  // Nobody had asked.
+  expect(await say({ kind: 'failStep', error_text: 'no' })).toMatchObject({ answered_by: null });
 });
 
 test('the agent’s record and the fleet feed say that its step waits, until it is answered', async () => {

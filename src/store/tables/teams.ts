@@ -85,6 +85,8 @@ export interface TeamsTables {
     input: Json | null;
     /** The answer from a resume, for the next attempt. */
     answer: Json | null;
+    /** The display name of whoever answered its last question. */
+    answered_by: string | null;
     timeout_seconds: number | null;
     max_attempts: number;
     /** Added during the run, not in the run's spec. */

@@ -1,3 +1,9 @@
+export interface WaitingStepKey {
+  run_id: string;
+  step_key: string;
+  waiting_since: string;
+}
+
 /**
  * The keys of the query cache. Records and lists of the same kind have different keys, so that the fleet feed can
  * update both (`fleet.ts`).
@@ -26,6 +32,9 @@ export const keys = {
   runs: (team_id: string) => ['runs', team_id] as const,
   run: (run_id: string) => ['run', run_id] as const,
   waiting_steps: ['waiting-steps'],
+  /** The step as it was when its wait ended. */
+  settled_step: ({ run_id, step_key, waiting_since }: WaitingStepKey) =>
+    ['settled-step', run_id, step_key, waiting_since] as const,
   steps: (run_id: string) => ['steps', run_id] as const,
   run_members: (run_id: string) => ['run-members', run_id] as const,
   nodes: ['nodes'],

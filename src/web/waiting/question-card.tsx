@@ -1,5 +1,5 @@
 /** The question of a step that waits for an answer, with a field for the answer. */
-import { useQueryClient } from '@tanstack/react-query';
+import { skipToken, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleSlash, MessageCircleQuestion } from 'lucide-react';
 import { memo, useId } from 'react';
@@ -8,10 +8,12 @@ import { useAct } from '../api/act.ts';
 import { call } from '../api/client.ts';
 import { keys } from '../api/keys.ts';
 import type { AgentRecord, WaitingStepRecord } from '../api/queries.ts';
+import { useSession } from '../api/session.ts';
 import { CommandForm } from '../ui/command-form.tsx';
 import { useOnline } from '../ui/online.ts';
 import { Ago } from '../ui/time.tsx';
 import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
+import { questionOutcome, type SettledStep } from './question-outcome.ts';
 
 export interface QuestionCardProps {
   step: WaitingStepRecord;
@@ -32,13 +34,15 @@ export const QuestionCard = memo(function QuestionCard({
   const id = useId();
   const online = useOnline();
   const answer = useAnswer(step);
+  const settled = useOutcome(step);
+  const outcome = answer.isSuccess ? 'Answered' : settled;
   const question = escapeHidden(step.question);
   return (
     <CardFrame
       card={`${step.run_id}/${step.step_key}`}
       open={open}
       answered={answer.isPending || answer.isSuccess}
-      {...(open ? { 'aria-labelledby': id } : { 'aria-label': `${question}: ${outcome(answer.isSuccess)}` })}
+      {...(open ? { 'aria-labelledby': id } : { 'aria-label': `${question}: ${outcome}` })}
       {...(className && { className })}
     >
       {open ? (
@@ -84,7 +88,9 @@ export const QuestionCard = memo(function QuestionCard({
         <>
           <CircleSlash aria-hidden className="size-3.5 shrink-0 text-muted" />
           <RunLink step={step} />
-          <span>{outcome(answer.isSuccess)}</span>
+          <span className="min-w-0 break-words">
+            <bdi>{outcome}</bdi>
+          </span>
           <span className="min-w-0 truncate text-muted" title={question}>
             <bdi>{question}</bdi>
           </span>
@@ -94,8 +100,11 @@ export const QuestionCard = memo(function QuestionCard({
   );
 });
 
-function outcome(answered: boolean): string {
-  return answered ? 'Answered' : 'No longer waiting';
+/** How the wait ended, from the live record of the step. */
+function useOutcome(step: WaitingStepRecord): string {
+  const me = useSession()?.user.username ?? null;
+  const { data } = useQuery<SettledStep>({ queryKey: keys.settled_step(step), queryFn: skipToken });
+  return escapeHidden(questionOutcome(data, me));
 }
 
 function RunLink({

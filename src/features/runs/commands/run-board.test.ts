@@ -35,6 +35,7 @@ const step = (step_key: string, status: Step['status'], fields: Partial<Step> = 
   ...{ run_id: 'run_1', step_key, member_id: 'dev', depends_on: [], when: 'on_success', prompt: '' },
   ...{ status, input: null, output: null, error_text: null, attempt: 0, max_attempts: 1 },
   ...{ timeout_seconds: null, agent_id: null, started_at: null, ended_at: null, waiting_since: null },
+  ...{ answer: null, answered_by: null },
   ...fields,
 });
 

@@ -212,6 +212,7 @@ const stepPut = preparedQuery(
         output: sql`CASE WHEN ${fresh} THEN NULL ELSE output END`,
         started_at: sql`CASE WHEN ${fresh} THEN NULL WHEN ${runs} THEN coalesce(started_at, ${now}) ELSE started_at END`,
         waiting_since: sql`CASE WHEN ${waits} THEN coalesce(waiting_since, ${now}) END`,
+        answered_by: sql`CASE WHEN ${waits} THEN NULL ELSE answered_by END`,
       })
       .where('run_num', '=', run_num)
       .where('step_key', '=', step_key),

@@ -101,10 +101,13 @@ export function outputBytes(reader: Reader, run_num: number, except_key: string)
   return reader.get(query.where('step_key', '<>', except_key))?.bytes ?? 0;
 }
 
-/** Removes the inputs that people gave when they resumed steps of the run. */
+/** Removes the inputs that people gave when they resumed steps of the run, and their names. */
 export function dropAnswers(tx: Tx, run_num: number): void {
-  const answered = tx.sql.updateTable('run_steps').set({ answer: null }).where('run_num', '=', run_num);
-  tx.run(answered.where('answer', 'is not', null));
+  const none = { answer: null, answered_by: null };
+  const answered = tx.sql.updateTable('run_steps').set(none).where('run_num', '=', run_num);
+  tx.run(
+    answered.where(({ or, eb }) => or([eb('answer', 'is not', null), eb('answered_by', 'is not', null)])),
+  );
 }
 
 /** `agent_id`: the agent of the current attempt. */
@@ -127,5 +130,7 @@ export function toStep(row: StepRow, run_id: string, agent_id: string | null): S
     started_at: rfc3339OrNull(row.started_at),
     ended_at: rfc3339OrNull(row.ended_at),
     waiting_since: rfc3339OrNull(row.waiting_since),
+    answer: parsed(row.answer),
+    answered_by: row.answered_by,
   };
 }

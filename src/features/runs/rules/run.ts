@@ -68,6 +68,10 @@ export interface Step {
   started_at: string | null;
   ended_at: string | null;
   waiting_since: string | null;
+  /** The last answer; null if there is none. */
+  answer: unknown;
+  /** A username or the id of an actor; null while the step waits, and if nobody answered its last question. */
+  answered_by: string | null;
 }
 
 /** A step that waits for an answer, as the list of all of them shows it. */

@@ -43,6 +43,7 @@ const step = (fields: Partial<Step> = {}): Step => ({
   ...{ run_id: 'run_1', step_key: 'a', member_id: 'dev', depends_on: [], when: 'on_success', prompt: '' },
   ...{ status: 'ready', input: null, output: null, error_text: null, attempt: 0, max_attempts: 1 },
   ...{ timeout_seconds: null, agent_id: null, started_at: null, ended_at: null, waiting_since: null },
+  ...{ answer: null, answered_by: null },
   ...fields,
 });
 

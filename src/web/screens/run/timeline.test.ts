@@ -50,6 +50,8 @@ const step = {
   started_at: null as string | null,
   ended_at: null as string | null,
   waiting_since: null as string | null,
+  answer: null,
+  answered_by: null,
 };
 const review = { origin_actor_id: 'api@team_1', answered_at: null as string | null, status: 'pending' };
 const times = { start_ms: 0, now_ms: 9000 };
