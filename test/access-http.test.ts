@@ -677,6 +677,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   failRun: aboutRun(over, { error_text: 'x' }),
   listSteps: aboutRun([200]),
   listWaitingSteps: plain,
+  listWaitingRuns: plain,
   addStep: aboutRun(problem(problems.memberUndefined()), { step_key: 'b', member_id: 'none' }),
   startStep: aboutRun(stepOver),
   completeStep: aboutRun(stepOver, {}),

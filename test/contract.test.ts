@@ -302,6 +302,8 @@ test('every response matches the contract', async () => {
   await check('requireStepInput', { params: of_step, body: { reason: 'which?' } });
   await check('listWaitingSteps');
   await check('listWaitingSteps', { query: 'limit=1' });
+  await check('listWaitingRuns');
+  await check('listWaitingRuns', { query: 'limit=1' });
   await check('resumeStep', { params: of_step, body: { input: 'this' } });
   await check('completeStep', { params: of_step, body: { output: { n: 1 } } });
   await check('failStep', { params: { ...of_step, step_key: 'b' }, body: { error_text: 'no' } });

@@ -296,6 +296,40 @@ browserTest('a question that somebody else answers says who answered what', asyn
 });
 
 browserTest(
+  'a run that waits without a question can be resumed here, and says how its wait ended',
+  async () => {
+    const agent = { command: 'sleep 600', workdir: plane.work };
+    const spec = { members: [{ member_id: 'lead', agent }], leader_member_id: 'lead' };
+    const { id: team_id } = await plane.client.call('createTeam', { body: { name: 'led', spec } as never });
+    const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+    const params = { team_id, run_id };
+    /** Stops the leader, so that the outcome of its round is unknown. */
+    const interrupt = async () => {
+      const leader = async () => (await plane.client.call('listRunMembers', { params: { run_id } })).leader;
+      await expect.poll(async () => (await leader()).status, SOON).toBe('running');
+      const agent_id = (await leader()).agent_id!;
+      await plane.client.call('stopAgent', { params: { agent_id }, body: { grace_seconds: 0 } });
+    };
+    const page = await openApprovals();
+    await page.getByText('No approvals are waiting.').waitFor();
+    await interrupt();
+    const run = card(page, 'led #1');
+    await run.getByText('outcome unknown').waitFor();
+    await page.getByRole('navigation', { name: 'Main' }).getByText('1 waiting').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await untilRead(page);
+    await run.getByRole('button', { name: 'Resume run' }).click();
+    await run.getByText('Resumed').waitFor();
+    await interrupt();
+    await run.getByRole('button', { name: 'Resume run' }).waitFor();
+    await plane.client.call('cancelRun', { params });
+    await run.getByText('The run was cancelled').first().waitFor();
+    await page.goto(`${plane.url}/approvals?run=${run_id}`);
+    await page.getByText('The request in this link no longer waits for an answer.').waitFor();
+  },
+);
+
+browserTest(
   'a review survives a reload and a restart of the plane, and is closed when its agent stops',
   async () => {
     const review = await requestReview('rm -r build');

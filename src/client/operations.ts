@@ -86,6 +86,7 @@ export const operations = {
   completeRun: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/complete', open: false },
   failRun: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/fail', open: false },
   listWaitingSteps: { method: 'GET', path: '/api/teams/waiting-steps', open: false },
+  listWaitingRuns: { method: 'GET', path: '/api/teams/waiting-runs', open: false },
   listSteps: { method: 'GET', path: '/api/teams/{team_id}/runs/{run_id}/steps', open: false },
   addStep: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/steps', open: false },
   startStep: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/steps/{step_key}/start', open: false },

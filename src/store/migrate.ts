@@ -27,6 +27,7 @@ import { sql as keptWorktreeSizes } from './migrations/0021_kept_worktree_sizes.
 import { sql as teamKeys } from './migrations/0022_team_keys.ts';
 import { sql as agentsSeen } from './migrations/0023_agents_seen.ts';
 import { sql as answeredBy } from './migrations/0024_answered_by.ts';
+import { sql as waitingRuns } from './migrations/0025_waiting_runs.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -54,6 +55,7 @@ export const migrations: readonly string[] = [
   teamKeys,
   agentsSeen,
   answeredBy,
+  waitingRuns,
 ];
 
 /** The database has a newer schema than this program. */

@@ -31,6 +31,7 @@ test('the first call uses the early answer, and later calls send requests', asyn
     '/api/permission-reviews Bearer one',
     '/api/elicitations Bearer one',
     '/api/teams/waiting-steps Bearer one',
+    '/api/teams/waiting-runs Bearer one',
   ];
   expect(requests).toEqual(early);
   for await (const _ of client.all('listAgents')) expect.unreachable();
@@ -48,6 +49,7 @@ test('a page of another place does not request the agents early', () => {
     '/api/permission-reviews Bearer one',
     '/api/elicitations Bearer one',
     '/api/teams/waiting-steps Bearer one',
+    '/api/teams/waiting-runs Bearer one',
   ]);
 });
 

@@ -14,7 +14,8 @@ export type EarlyAnswers = Map<string, EarlyAnswer>;
 
 /** What `main.tsx` reads first, as the API client requests it. */
 export function earlyPaths(page: string): string[] {
-  const lists = ['/api/permission-reviews', '/api/elicitations', '/api/teams/waiting-steps'];
+  const of_teams = ['/api/teams/waiting-steps', '/api/teams/waiting-runs'];
+  const lists = ['/api/permission-reviews', '/api/elicitations', ...of_teams];
   return isAgentsPage(page) ? ['/api/agents?limit=200', ...lists] : lists;
 }
 

@@ -3,7 +3,14 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { agentsQuery, elicitationsQuery, queries, reviewsQuery, waitingStepsQuery } from './api/queries.ts';
+import {
+  agentsQuery,
+  elicitationsQuery,
+  queries,
+  reviewsQuery,
+  waitingRunsQuery,
+  waitingStepsQuery,
+} from './api/queries.ts';
 import { session } from './api/session.ts';
 import { isAgentsPage } from './early.ts';
 import { router } from './router.tsx';
@@ -39,6 +46,7 @@ if (session.get()) {
   void queries.prefetchQuery(reviewsQuery);
   void queries.prefetchQuery(elicitationsQuery);
   void queries.prefetchQuery(waitingStepsQuery);
+  void queries.prefetchQuery(waitingRunsQuery);
   if (isAgentsPage(location.pathname)) void queries.prefetchQuery(agentsQuery);
 }
 

@@ -108,6 +108,7 @@ const approvals = createRoute({
     review?: string | undefined;
     elicitation?: string | undefined;
     question?: string | undefined;
+    run?: string | undefined;
     sign_in?: string | undefined;
     team?: string | undefined;
     agent?: string | undefined;
@@ -116,6 +117,7 @@ const approvals = createRoute({
     review: text(search.review),
     elicitation: text(search.elicitation),
     question: text(search.question),
+    run: text(search.run),
     sign_in: text(search.sign_in),
     team: text(search.team),
     agent: text(search.agent),

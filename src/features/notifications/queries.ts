@@ -7,7 +7,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
 import type { Role } from '../accounts/rules.ts';
-import { countWaitingSteps } from '../runs/queries/waiting.ts';
+import { countWaitingRuns, countWaitingSteps } from '../runs/queries/waiting.ts';
 import type { PushKind, PushSubscriptionRecord } from './rules.ts';
 
 export type SubscriptionRow = Selectable<Tables['push_subscriptions']>;
@@ -211,8 +211,8 @@ export function deleteOldMessages(tx: Tx, now: number): number {
 // --- waiting requests -----------------------------------------------------------------------------------------------------
 
 /**
- * Number of pending reviews and elicitations of agents in the view, of waiting steps of teams in it, and of agents that the
- * user may sign in for, up to `most`.
+ * Number of pending reviews and elicitations of agents in the view, of waiting steps and runs of teams in it, and of agents that
+ * the user may sign in for, up to `most`.
  */
 export function countWaiting(reader: Reader, view: View, most: number): number {
   const waiting = (table: 'reviews' | 'elicitations') =>
@@ -224,7 +224,8 @@ export function countWaiting(reader: Reader, view: View, most: number): number {
       .where(agentInView(reader, view))
       .limit(most);
   const requests = reader.all(waiting('reviews')).length + reader.all(waiting('elicitations')).length;
-  const others = countWaitingSteps(reader, view, most) + countSignIns(reader, view.user_id, most);
+  const of_teams = countWaitingSteps(reader, view, most) + countWaitingRuns(reader, view, most);
+  const others = of_teams + countSignIns(reader, view.user_id, most);
   return Math.min(most, requests + others);
 }
 

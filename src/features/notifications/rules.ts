@@ -39,6 +39,6 @@ export interface PushMessage {
   body: string;
   /** Path in the web UI to open. */
   path: string;
-  /** Number of reviews, elicitations, questions of steps and sign-ins that are waiting for this person. */
+  /** Number of reviews, elicitations, questions of steps, waiting runs and sign-ins that are waiting for this person. */
   waiting: number;
 }

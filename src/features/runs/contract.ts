@@ -82,6 +82,17 @@ const waitingStep = z
   })
   .meta({ id: 'WaitingStep' });
 
+const waitingRun = z
+  .object({
+    team_id: id,
+    team_name: z.string(),
+    run_id: id,
+    run_number: z.int(),
+    reason: z.string().meta({ description: 'Why it waits; the `error` of the run.' }),
+    waiting_since: time,
+  })
+  .meta({ id: 'WaitingRun' });
+
 const runMember = z
   .object({
     actor_id: z.string(),
@@ -250,6 +261,17 @@ export const runRoutes = {
       'Root sees the steps of all teams; other users those of their own teams and of those that list them in `human_members`. Answer a step with `resumeStep`.',
     query: z.object(pageQuery),
     answers: { 200: list(waitingStep) },
+  }),
+  listWaitingRuns: route({
+    method: 'GET',
+    path: '/api/teams/waiting-runs',
+    action: 'teams.list',
+    tag: 'Runs',
+    summary: 'List the runs that wait for a person although none of their steps does, oldest first',
+    description:
+      'The leader has used its rounds, or the outcome of its round is unknown. Lists those of the same teams as `listWaitingSteps`. Continue a run with `resumeRun`, or end it.',
+    query: z.object(pageQuery),
+    answers: { 200: list(waitingRun) },
   }),
   listSteps: route({
     method: 'GET',

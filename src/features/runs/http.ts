@@ -22,6 +22,7 @@ type RunOperations =
   | 'failRun'
   | 'listSteps'
   | 'listWaitingSteps'
+  | 'listWaitingRuns'
   | 'addStep'
   | 'startStep'
   | 'completeStep'
@@ -61,6 +62,7 @@ export function runHandlers(deps: {
     failRun: ({ caller, params, body, idempotency_key }) =>
       runs.commandRun(caller, params, { kind: 'failRun', ...body }, idempotency_key),
     listWaitingSteps: async ({ caller, query }) => asList(query, await runs.waitingSteps(caller, query)),
+    listWaitingRuns: async ({ caller, query }) => asList(query, await runs.waitingRuns(caller, query)),
     listSteps: ({ caller, params }) => runs.steps(caller, params.team_id, params.run_id),
     addStep: async ({ caller, params, body, idempotency_key }) => {
       const step = await runs.addStep(caller, params, body, idempotency_key);

@@ -17,8 +17,8 @@ import { requireRun } from './access.ts';
 import { createRun, createTask, taskTitle } from './creation.ts';
 import { runMembers } from './participants.ts';
 import { listRuns, type RunRow, toRun } from './queries/runs.ts';
-import { listWaitingSteps, toWaitingStep } from './queries/waiting.ts';
-import type { Run, RunMembers, RunStatus, Step, WaitingStep } from './rules/run.ts';
+import { listWaitingRuns, listWaitingSteps, toWaitingRun, toWaitingStep } from './queries/waiting.ts';
+import type { Run, RunMembers, RunStatus, Step, WaitingRun, WaitingStep } from './rules/run.ts';
 import {
   type Commander,
   RunCommands,
@@ -106,6 +106,18 @@ export class Runs {
     return this.#options.store.read((reader) => {
       const rows = listWaitingSteps(reader, viewOf(caller), { after, limit: paged ? limit + 1 : undefined });
       return page(rows, paged ? limit : rows.length, toWaitingStep, (row) => [row.waiting_since!, row.num]);
+    });
+  }
+
+  /** The runs that wait for a person without such a step, the longest wait first. Pages as in `waitingSteps`. */
+  waitingRuns(caller: Caller, request: PageRequest): Promise<Page<WaitingRun>> {
+    authorize(caller, 'teams.list');
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? limits.page_items_default;
+    const after = readCursor(request.cursor, 'number', 'number');
+    return this.#options.store.read((reader) => {
+      const rows = listWaitingRuns(reader, viewOf(caller), { after, limit: paged ? limit + 1 : undefined });
+      return page(rows, paged ? limit : rows.length, toWaitingRun, (row) => [row.waiting_since!, row.num]);
     });
   }
 

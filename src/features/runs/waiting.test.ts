@@ -2,13 +2,14 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { rfc3339 } from '../../base/clock.ts';
 import type { Reader } from '../../store/store.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
 import { listAgents } from '../agents/queries/agents.ts';
 import { AgentWaits } from '../agents/waiting.ts';
 import { findRun } from './queries/runs.ts';
-import { listWaitingSteps } from './queries/waiting.ts';
+import { listWaitingRuns, listWaitingSteps } from './queries/waiting.ts';
 import type { RunCommand, StepCommand } from './rules/graph.ts';
 import { RunCommands, type StepRequest } from './run-commands.ts';
 
@@ -139,6 +140,39 @@ test('the end of its attempt does not end a wait, but the end or a new attempt o
   expect(await waiting()).toEqual([]);
 });
 
+test('a run whose round has an unknown outcome is listed once none of its steps waits, until it continues', async () => {
+  const members = [plainMember('lead', 'sleep 600'), plainMember('dev', 'sleep 600')];
+  const run_id = await beginRun(fixture, { members, leader: 'lead' });
+  const runs = (caller = ANA) => fixture.runs.runs.waitingRuns(caller, {}).then(({ items }) => items);
+  const step = {
+    step_key: 'a',
+    member_id: 'dev',
+    kind: 'plain',
+    depends_on: [],
+    when: 'on_success',
+  } as const;
+  await fixture.store.write((tx) => {
+    const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+    const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
+    const by = { user_id: null, ip: null, actor_id: 'user:ana' };
+    commands.addStep(tx, findRun(tx, run_id)!, { ...none, ...step, depends_on: [] }, by);
+  });
+  await command(run_id, 'a', question('Which title?'));
+  await applyEvent(fixture, run_id, { kind: 'round_unknown', round: 1, reason: 'outcome unknown' });
+  const waits = () => fixture.store.read((reader) => findRun(reader, run_id)!);
+  expect((await waits()).status).toBe('input_required');
+  expect(await runs()).toEqual([]);
+  await command(run_id, 'a', { kind: 'failStep', error_text: 'no' });
+  const { waiting_since } = await waits();
+  const listed = { run_id, run_number: 1, reason: 'outcome unknown', waiting_since: rfc3339(waiting_since!) };
+  expect(await runs()).toMatchObject([listed]);
+  expect(await fixture.runs.runs.waitingRuns(ANA, { limit: 1 })).toMatchObject({ items: [listed] });
+  expect(await runs(BEN)).toEqual([]);
+  await commandRun(run_id, { kind: 'resumeRun' });
+  expect(await runs()).toEqual([]);
+  expect((await waits()).waiting_since).toBe(null);
+});
+
 test('the list reads waiting steps in their order from an index, and an agent only its own', async () => {
   const database = new DatabaseSync(fixture.store.source.path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
@@ -157,6 +191,9 @@ test('the list reads waiting steps in their order from an index, and an agent on
         expect(plan).toContain('USING INDEX run_steps_waiting_since');
         // The other table is the union of the user's teams.
         expect(plan.match(/TEMP B-TREE FOR ORDER BY/g) ?? []).toHaveLength(user_id === null ? 0 : 1);
+        listWaitingRuns(reader, { user_id, limits: null }, { after, limit: 50 });
+        expect(plan).toContain('USING INDEX runs_waiting_since');
+        expect(plan).not.toMatch(/SCAN run_steps/);
       }
     }
     listAgents(reader, { view: { user_id: null, limits: null } });

@@ -66,6 +66,8 @@ export interface TeamsTables {
     created_at: number;
     started_at: number | null;
     ended_at: number | null;
+    /** Since when the run is `input_required`; null if it is not. */
+    waiting_since: number | null;
   };
   run_specs: {
     run_num: number;

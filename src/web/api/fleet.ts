@@ -5,6 +5,7 @@ import type { CachedRecord, CacheKey, Row } from '../feature.ts';
 import { features } from '../features.ts';
 import { afterFetch } from './after-fetch.ts';
 import { keys } from './keys.ts';
+import { applyToWaitingRuns } from './waiting-runs.ts';
 import { applyToWaitingSteps } from './waiting-steps.ts';
 
 /** Where the record of a frame is cached, by the kind of the frame. */
@@ -27,6 +28,8 @@ const refetched: Record<string, readonly CacheKey[]> = {
 export function applyFrame(queries: QueryClient, frame: Frame): void {
   const record = frame.data.record as Row | undefined;
   if (!record) return;
+  // Before the steps: it reads their list as it was.
+  applyToWaitingRuns(queries, frame);
   applyToWaitingSteps(queries, frame);
   for (const key of refetched[frame.event] ?? []) void queries.invalidateQueries({ queryKey: key });
   const place = places[frame.event]?.(record);

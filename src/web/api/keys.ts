@@ -32,6 +32,7 @@ export const keys = {
   runs: (team_id: string) => ['runs', team_id] as const,
   run: (run_id: string) => ['run', run_id] as const,
   waiting_steps: ['waiting-steps'],
+  waiting_runs: ['waiting-runs'],
   /** The step as it was when its wait ended. */
   settled_step: ({ run_id, step_key, waiting_since }: WaitingStepKey) =>
     ['settled-step', run_id, step_key, waiting_since] as const,

@@ -22,6 +22,7 @@ export type AgentRecord = Answered<'getAgent'>;
 export type ReviewRecord = Answered<'getReview'>;
 export type ElicitationRecord = Answered<'getElicitation'>;
 export type WaitingStepRecord = ItemOf<'listWaitingSteps'>;
+export type WaitingRunRecord = ItemOf<'listWaitingRuns'>;
 export type RunRecord = Answered<'getRun'>;
 export type TeamRecord = Answered<'getTeam'>;
 export type PresetRecord = Answered<'listPresets'>[number];
@@ -52,6 +53,11 @@ export const elicitationQuery = (elicitation_id: string) =>
 export const waitingStepsQuery = queryOptions({
   queryKey: keys.waiting_steps,
   queryFn: async () => (await call('listWaitingSteps')) as unknown as WaitingStepRecord[],
+});
+/** All runs that wait for a person although none of their steps does, the longest wait first. */
+export const waitingRunsQuery = queryOptions({
+  queryKey: keys.waiting_runs,
+  queryFn: async () => (await call('listWaitingRuns')) as unknown as WaitingRunRecord[],
 });
 /** The sessions of an agent, newest first. */
 export const sessionsQuery = (agent_id: string) =>

@@ -7,6 +7,8 @@ const prefixes = {
   permission: 'review-',
   elicitation: 'elicitation-',
   question: 'question-',
+  // Not the tag of the notification that a run has ended.
+  run: 'waiting_run-',
   sign_in: 'sign_in-',
 } as const;
 

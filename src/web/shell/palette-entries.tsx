@@ -94,7 +94,7 @@ function useWaitingEntries(agents: readonly AgentRecord[]): Entry[] {
     },
     ...open.map((item) => ({
       key: `${item.kind} ${item.id}`,
-      label: names.get(item.agent_id ?? '') ?? 'A member of a run',
+      label: names.get(item.agent_id ?? '') ?? (item.kind === 'run' ? 'A run' : 'A member of a run'),
       detail: waitingText(item),
       also: waitingText(item),
       icon: <TriangleAlert aria-hidden className="text-needs" />,

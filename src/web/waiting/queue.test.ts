@@ -15,7 +15,7 @@ const step = (fields: Partial<WaitingStepRecord> = {}): WaitingStepRecord => ({
 });
 
 const list = (data: Partial<WaitingData>, viewer = ana) =>
-  listItems({ reviews: [], elicitations: [], steps: [], agents: [], ...data }, viewer);
+  listItems({ reviews: [], elicitations: [], steps: [], runs: [], agents: [], ...data }, viewer);
 
 test('a pending permission review waits, an answered one does not', () => {
   const reviews = [
@@ -49,6 +49,17 @@ test('the question of a step waits, also without an agent, and another wait is a
   const [again] = list({ steps: [step({ waiting_since: at(5) })] });
   expect(again!.id).toBe(one!.id);
   expect(keyOf(again!)).not.toBe(keyOf(one!));
+});
+
+test('a run waits, and another wait of it is another item', () => {
+  const run = (minute: number) => ({
+    ...{ team_id: 'team_1', team_name: 'shop', run_id: 'run_1', run_number: 1 },
+    ...{ reason: 'outcome unknown', waiting_since: at(minute) },
+  });
+  const [first, again] = list({ runs: [run(1), run(2)] });
+  expect(first).toMatchObject({ kind: 'run', id: 'run_1', agent_id: null, open: true, since: at(1) });
+  expect(waitingText(first!)).toBe('outcome unknown');
+  expect(keyOf(again!)).not.toBe(keyOf(first!));
 });
 
 test('a sign-in waits for the agent’s owner and root', () => {

@@ -1,13 +1,19 @@
 /**
- * The one definition of what waits for the user (pure): permission reviews, elicitations, questions of steps, and sign-ins.
- * Everything that counts, lists or marks what waits uses it.
+ * The one definition of what waits for the user (pure): permission reviews, elicitations, questions of steps, runs, and
+ * sign-ins. Everything that counts, lists or marks what waits uses it.
  */
-import type { AgentRecord, ElicitationRecord, ReviewRecord, WaitingStepRecord } from '../api/queries.ts';
+import type {
+  AgentRecord,
+  ElicitationRecord,
+  ReviewRecord,
+  WaitingRunRecord,
+  WaitingStepRecord,
+} from '../api/queries.ts';
 
 interface Common {
-  /** Identifies the item in links: the id of the review, elicitation or agent, or `<run_id>/<step_key>`. */
+  /** Identifies the item in links: the id of the review, elicitation, run or agent, or `<run_id>/<step_key>`. */
   id: string;
-  /** Null for the question of a member without an agent. */
+  /** Null for a run, and for the question of a member without an agent. */
   agent_id: string | null;
   team_id: string | null;
   run_id: string | null;
@@ -23,6 +29,7 @@ export type WaitingItem =
   | (Common & { kind: 'permission'; review: ReviewRecord })
   | (Common & { kind: 'elicitation'; elicitation: ElicitationRecord })
   | (Common & { kind: 'question'; step: WaitingStepRecord })
+  | (Common & { kind: 'run'; run: WaitingRunRecord })
   | (Common & { kind: 'sign_in'; agent: AgentRecord });
 
 /** The parameter of the page Approvals that names an item. */
@@ -30,6 +37,7 @@ export const linkNames = {
   permission: 'review',
   elicitation: 'elicitation',
   question: 'question',
+  run: 'run',
   sign_in: 'sign_in',
 } as const;
 
@@ -38,6 +46,7 @@ export const linkLabels = {
   permission: 'Review',
   elicitation: 'Answer',
   question: 'Answer',
+  run: 'Answer',
   sign_in: 'Sign in',
 } as const;
 
@@ -54,6 +63,7 @@ export interface WaitingData {
   reviews: readonly ReviewRecord[];
   elicitations: readonly ElicitationRecord[];
   steps: readonly WaitingStepRecord[];
+  runs: readonly WaitingRunRecord[];
   agents: readonly AgentRecord[];
 }
 
@@ -69,6 +79,7 @@ export function listItems(data: WaitingData, viewer: Viewer): WaitingItem[] {
     ...data.reviews.map(reviewItem),
     ...data.elicitations.map(elicitationItem),
     ...data.steps.map(stepItem),
+    ...data.runs.map(runItem),
     ...data.agents
       .filter(({ sign_in_since }) => sign_in_since !== null)
       .filter(({ owner_id }) => viewer.role === 'root' || owner_id === viewer.id)
@@ -106,6 +117,12 @@ function stepItem(step: WaitingStepRecord): WaitingItem {
   return { kind: 'question', step, id, agent_id, team_id, run_id, since, open: true, settled_at: null };
 }
 
+function runItem(run: WaitingRunRecord): WaitingItem {
+  const { run_id, team_id, waiting_since: since } = run;
+  const common = { id: run_id, run_id, team_id, agent_id: null, since, open: true, settled_at: null };
+  return { kind: 'run', run, ...common };
+}
+
 function signInItem(agent: AgentRecord): WaitingItem {
   const { id, team_id, run_id, sign_in_since } = agent;
   const common = { id, agent_id: id, team_id, run_id, since: sign_in_since!, open: true, settled_at: null };
@@ -121,9 +138,15 @@ export function firstByAgent(items: readonly WaitingItem[]): Map<string, Waiting
   return first;
 }
 
-/** An item of its kind and wait: a step can ask again, and an agent can need another sign-in. */
-export function keyOf({ kind, id, since }: WaitingItem): string {
-  return kind === 'question' || kind === 'sign_in' ? `${kind} ${id} ${since}` : id;
+/** Whether its list contains it only while it is open. It can wait again: a step can ask again, for example. */
+export function isListedOnlyOpen({ kind }: WaitingItem): boolean {
+  return kind !== 'permission' && kind !== 'elicitation';
+}
+
+/** An item of its kind and wait. */
+export function keyOf(item: WaitingItem): string {
+  const { kind, id, since } = item;
+  return isListedOnlyOpen(item) ? `${kind} ${id} ${since}` : id;
 }
 
 /** What it asks, on one line, as the agent wrote it. */
@@ -143,6 +166,8 @@ function describe(item: WaitingItem): string {
     }
     case 'question':
       return item.step.question;
+    case 'run':
+      return item.run.reason || 'resume or end the run';
     case 'sign_in':
       return 'sign in to continue';
   }

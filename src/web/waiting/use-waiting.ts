@@ -8,7 +8,9 @@ import {
   elicitationsQuery,
   type ReviewRecord,
   reviewsQuery,
+  type WaitingRunRecord,
   type WaitingStepRecord,
+  waitingRunsQuery,
   waitingStepsQuery,
 } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
@@ -17,6 +19,7 @@ import { listItems, type WaitingItem } from './queue.ts';
 const NO_REVIEWS: readonly ReviewRecord[] = [];
 const NO_ELICITATIONS: readonly ElicitationRecord[] = [];
 const NO_STEPS: readonly WaitingStepRecord[] = [];
+const NO_RUNS: readonly WaitingRunRecord[] = [];
 const NO_AGENTS: readonly AgentRecord[] = [];
 
 /** Other changes of agents do not render anything again. */
@@ -35,16 +38,18 @@ export function useWaiting(): Waiting {
   const read_reviews = useQuery({ ...reviewsQuery, enabled });
   const read_elicitations = useQuery({ ...elicitationsQuery, enabled });
   const read_steps = useQuery({ ...waitingStepsQuery, enabled });
+  const read_runs = useQuery({ ...waitingRunsQuery, enabled });
   const read_agents = useQuery({ ...agentsQuery, enabled, select: withoutSignIn });
   const { data: reviews = NO_REVIEWS } = read_reviews;
   const { data: elicitations = NO_ELICITATIONS } = read_elicitations;
   const { data: steps = NO_STEPS } = read_steps;
+  const { data: runs = NO_RUNS } = read_runs;
   const { data: agents = NO_AGENTS } = read_agents;
   const [id, role] = [user?.id ?? '', user?.role ?? ''];
   const items = useMemo(
-    () => listItems({ reviews, elicitations, steps, agents }, { id, role }),
-    [reviews, elicitations, steps, agents, id, role],
+    () => listItems({ reviews, elicitations, steps, runs, agents }, { id, role }),
+    [reviews, elicitations, steps, runs, agents, id, role],
   );
   const open = useMemo(() => items.filter((item) => item.open), [items]);
-  return { items, open, reads: [read_reviews, read_elicitations, read_steps, read_agents] };
+  return { items, open, reads: [read_reviews, read_elicitations, read_steps, read_runs, read_agents] };
 }

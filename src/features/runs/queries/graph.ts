@@ -69,6 +69,7 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
   const { num } = row;
   const { leader_member_id, max_rounds } = parseSpec(row);
   const { status, mode, rounds, rounds_before, leader, steps_seen, error } = row;
+  let { waiting_since } = row;
   let run: RunState = {
     status,
     mode,
@@ -90,10 +91,10 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
     run: () => run,
     putRun: (next) => {
       const { max_rounds: _, round_state, ...columns } = next;
-      const begins = run.status === 'pending' && next.status !== 'pending';
+      const times = runTimes(run, next, waiting_since, now);
       run = next;
-      const ended_at = isRunOver(next) ? now : null;
-      updateRun(tx, num, { ...columns, leader: round_state, ended_at, ...(begins && { started_at: now }) });
+      waiting_since = times.waiting_since;
+      updateRun(tx, num, { ...columns, leader: round_state, ...times });
     },
     step: (step_key) => {
       const found = known.has(step_key) ? undefined : findStep(tx, num, step_key);
@@ -142,6 +143,16 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
     },
     plainLive: () => tx.all(launchedMembers(tx, num)).filter(({ kind }) => kind === 'plain').length,
     size: () => countSteps(tx, num),
+  };
+}
+
+/** The times of a run that change with its state. */
+function runTimes(before: RunState, next: RunState, waiting_since: number | null, now: number) {
+  const begins = before.status === 'pending' && next.status !== 'pending';
+  return {
+    ended_at: isRunOver(next) ? now : null,
+    waiting_since: next.status === 'input_required' ? (waiting_since ?? now) : null,
+    ...(begins && { started_at: now }),
   };
 }
 

@@ -49,7 +49,7 @@ function headQuery(builder: Reader['sql']) {
       'attempt',
       'version',
     ])
-    .select(['attention', 'attention_at', 'started_at', 'ended_at', 'output']);
+    .select(['attention', 'attention_at', 'started_at', 'ended_at', 'waiting_since', 'output']);
 }
 
 const headById = preparedQuery((builder, id: string) => headQuery(builder).where('id', '=', id));

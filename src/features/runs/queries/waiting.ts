@@ -1,9 +1,10 @@
-/** Queries about steps that wait for an answer, in all runs. */
+/** Queries about steps that wait for an answer, in all runs, and about runs that wait without such a step. */
+import { sql as literal } from 'kysely';
 import { rfc3339 } from '../../../base/clock.ts';
 import type { View } from '../../../core/policy.ts';
 import type { Reader } from '../../../store/store.ts';
 import { teamsInView } from '../../../store/views.ts';
-import type { WaitingStep } from '../rules/run.ts';
+import type { WaitingRun, WaitingStep } from '../rules/run.ts';
 
 export type WaitingStepRow = ReturnType<typeof listWaitingSteps>[number];
 
@@ -66,4 +67,62 @@ export function toWaitingStep(row: WaitingStepRow): WaitingStep {
 /** Number of waiting steps in the view, up to `most`. */
 export function countWaitingSteps(reader: Reader, view: View, most: number): number {
   return reader.all(waitingSteps(reader, view).select('run_steps.num').limit(most)).length;
+}
+
+export type WaitingRunRow = ReturnType<typeof listWaitingRuns>[number];
+
+function waitingRuns({ sql }: Pick<Reader, 'sql'>, view: View) {
+  return (
+    sql
+      .selectFrom('runs')
+      .where('runs.waiting_since', 'is not', null)
+      // The `+` keeps SQLite from using the index of this column, with which it reads all runs in the view.
+      .where(({ eb, ref }) => eb(literal<number>`+${ref('runs.team_num')}`, 'in', teamsInView({ sql }, view)))
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('run_steps')
+              .select('run_steps.num')
+              .whereRef('run_steps.run_num', '=', 'runs.num')
+              .where('run_steps.status', '=', literal.lit('input_required')),
+          ),
+        ),
+      )
+  );
+}
+
+/** The longest wait first. `after`: the time and the number of the last run of the previous page. */
+export function listWaitingRuns(
+  reader: Reader,
+  view: View,
+  { after, limit }: { after?: [number, number] | undefined; limit?: number | undefined } = {},
+) {
+  let query = waitingRuns(reader, view)
+    .innerJoin('teams', 'teams.num', 'runs.team_num')
+    .select(['teams.id as team_id', 'teams.name as team_name'])
+    .select(['runs.id as run_id', 'runs.number as run_number'])
+    .select(['runs.num', 'runs.error', 'runs.waiting_since'])
+    .orderBy('runs.waiting_since')
+    .orderBy('runs.num');
+  if (after !== undefined) {
+    const [since, num] = after;
+    query = query.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple('runs.waiting_since', 'runs.num'), '>', tuple(since, num)),
+    );
+  }
+  if (limit !== undefined) query = query.limit(limit);
+  return reader.all(query);
+}
+
+export function toWaitingRun(row: WaitingRunRow): WaitingRun {
+  const { team_id, team_name, run_id, run_number, error, waiting_since } = row;
+  return {
+    ...{ team_id, team_name, run_id, run_number, reason: error ?? '' },
+    waiting_since: rfc3339(waiting_since!),
+  };
+}
+
+/** Number of waiting runs in the view, up to `most`. */
+export function countWaitingRuns(reader: Reader, view: View, most: number): number {
+  return reader.all(waitingRuns(reader, view).select('runs.num').limit(most)).length;
 }

@@ -89,6 +89,16 @@ export interface WaitingStep {
   waiting_since: string;
 }
 
+/** A run that waits for a person although none of its steps does, as the list of all of them shows it. */
+export interface WaitingRun {
+  team_id: string;
+  team_name: string;
+  run_id: string;
+  run_number: number;
+  reason: string;
+  waiting_since: string;
+}
+
 /** What was deleted with a run, or would be. */
 export interface RunDeletion {
   /** The id of the run. */

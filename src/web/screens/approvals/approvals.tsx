@@ -15,6 +15,7 @@ import { CardKeysContext } from '../../waiting/card-frame.tsx';
 import { focusCard, focusNextCard, nextOpenCard, OPEN_CARD } from '../../waiting/focus.ts';
 import {
   elicitationItem,
+  isListedOnlyOpen,
   keyOf,
   type LinkSearch,
   linkedId,
@@ -91,7 +92,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
   const linked = linkedId(search);
   const is_handheld = useHandheld();
   // Reviews and elicitations can still be read when they are settled.
-  const gone = search.question ?? search.sign_in;
+  const gone = search.question ?? search.run ?? search.sign_in;
   const seen = useSeen(items, linked);
   const shown = useMemo(() => filterItems(items, search, seen), [items, search, seen]);
   const recent = useMemo(
@@ -239,12 +240,12 @@ function useWithLinked(
   return { items: all, isLoading: loads_review || loads_elicitation };
 }
 
-/** Also the questions and sign-ins that were open while the page was open: their lists contain only open ones. */
+/** Also the questions, runs and sign-ins that were open while the page was open: their lists contain only open ones. */
 function useRemembered(items: readonly WaitingItem[]): readonly WaitingItem[] {
   const remembered = useRef(new Map<string, WaitingItem>());
   return useMemo(() => {
     for (const item of items) {
-      if (item.kind === 'question' || item.kind === 'sign_in') remembered.current.set(keyOf(item), item);
+      if (isListedOnlyOpen(item)) remembered.current.set(keyOf(item), item);
     }
     const current = new Set(items.map(keyOf));
     const settled = [...remembered.current].filter(([key]) => !current.has(key));

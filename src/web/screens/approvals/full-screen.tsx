@@ -11,7 +11,7 @@ import { focusNextCard } from '../../waiting/focus.ts';
 import { keyOf, linkNames, type WaitingItem } from '../../waiting/queue.ts';
 import { AllRead } from './all-read.tsx';
 import { ItemCard, type Names, useReviewViews } from './item-card.tsx';
-import { filterItems, NO_LINK, nextItem, sourceName } from './shown.ts';
+import { filterItems, NO_LINK, nextItem, runOf, sourceName } from './shown.ts';
 
 /** How long the answer is shown before the next request. */
 const CONFIRMATION_MS = 600;
@@ -115,6 +115,7 @@ function useAdvance(next: WaitingItem | undefined): void {
 function Onward({ item, next, names, is_done }: Omit<RequestProps, 'left'> & { is_done: boolean }) {
   const look = buttonClass('primary', 'min-h-12 min-w-0');
   const name = sourceName(item, names.agents);
+  const run = runOf(item);
   const back = <span className="truncate">{is_done ? `Done, back to ${name}` : `Back to ${name}`}</span>;
   return (
     <div className="flex shrink-0 flex-col p-3 pb-[calc(env(safe-area-inset-bottom)+12px)]">
@@ -132,10 +133,10 @@ function Onward({ item, next, names, is_done }: Omit<RequestProps, 'left'> & { i
           {back}
         </Link>
       ) : (
-        item.kind === 'question' && (
+        run && (
           <Link
             to="/teams/$team_id/runs/$run_id"
-            params={{ team_id: item.step.team_id, run_id: item.step.run_id }}
+            params={{ team_id: run.team_id, run_id: run.run_id }}
             className={look}
           >
             {back}

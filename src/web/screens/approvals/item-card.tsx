@@ -7,6 +7,7 @@ import { ReviewCard } from '../../reviews/card.tsx';
 import { type ReviewView, toReviewView } from '../../reviews/review-view.ts';
 import { QuestionCard } from '../../waiting/question-card.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
+import { RunCard } from '../../waiting/run-card.tsx';
 import { SignInCard } from '../../waiting/sign-in-card.tsx';
 
 const NO_AGENTS: AgentRecord[] = [];
@@ -49,6 +50,8 @@ export function ItemCard({
       return <ElicitationCard elicitation={item.elicitation} agent={agent} {...rest} />;
     case 'question':
       return <QuestionCard step={item.step} open={item.open} agent={agent} {...rest} />;
+    case 'run':
+      return <RunCard run={item.run} open={item.open} {...(className && { className })} />;
     case 'sign_in':
       return <SignInCard agent={agent ?? item.agent} open={item.open} {...rest} />;
   }

@@ -9,7 +9,13 @@ import { focusCard } from '../../waiting/focus.ts';
 import { keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { sourceName } from './shown.ts';
 
-const kinds = { permission: 'Permission', elicitation: 'Form', question: 'Question', sign_in: 'Sign in' };
+const kinds = {
+  permission: 'Permission',
+  elicitation: 'Form',
+  question: 'Question',
+  run: 'Run',
+  sign_in: 'Sign in',
+};
 
 export function QueueList({
   items,

@@ -1,6 +1,6 @@
 /** The items that Approvals shows (pure): the longest wait first; those settled meanwhile keep their place. */
 import { escapeHidden } from '../../../core/visible.ts';
-import type { AgentRecord } from '../../api/queries.ts';
+import type { AgentRecord, WaitingRunRecord, WaitingStepRecord } from '../../api/queries.ts';
 import type { Choice } from '../../ui/select.tsx';
 import { shortSpan } from '../../ui/time.tsx';
 import { compareWaits, keyOf, linkNames, type WaitingItem } from '../../waiting/queue.ts';
@@ -43,11 +43,18 @@ export function listRecent(
     .slice(0, count);
 }
 
-/** Who asks: the agent, or the run of a member without one. Hidden characters are visible. */
+/** Who asks: the agent, or the run if it asks itself or its member has no agent. Hidden characters are visible. */
 export function sourceName(item: WaitingItem, agents: readonly AgentRecord[]): string {
   const agent = agents.find(({ id }) => id === item.agent_id);
   if (agent) return escapeHidden(agent.name);
-  return item.kind === 'question' ? escapeHidden(`${item.step.team_name} #${item.step.run_number}`) : 'Agent';
+  const run = runOf(item);
+  return run ? escapeHidden(`${run.team_name} #${run.run_number}`) : 'Agent';
+}
+
+/** The run of a question or a waiting run. */
+export function runOf(item: WaitingItem): WaitingStepRecord | WaitingRunRecord | undefined {
+  if (item.kind === 'question') return item.step;
+  return item.kind === 'run' ? item.run : undefined;
 }
 
 /** The item to answer after this one: the next in the list, or else the first. `items`: the longest wait first. */

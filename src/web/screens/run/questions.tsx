@@ -12,10 +12,12 @@ const SHOWN = 20;
 
 export function Questions({ items, team }: { items: readonly WaitingItem[]; team: string | undefined }) {
   const { data: agents = [] } = useQuery(agentsQuery);
-  if (items.length === 0) return null;
+  // The page itself says why the run waits, and resumes it.
+  const shown = items.filter(({ kind }) => kind !== 'run');
+  if (shown.length === 0) return null;
   return (
     <section aria-label="Pending requests" className="flex flex-col gap-2">
-      {items.slice(0, SHOWN).map((item) => (
+      {shown.slice(0, SHOWN).map((item) => (
         <Card
           key={keyOf(item)}
           item={item}
@@ -23,7 +25,7 @@ export function Questions({ items, team }: { items: readonly WaitingItem[]; team
           team={team}
         />
       ))}
-      {items.length > SHOWN && <p className="text-muted">{items.length - SHOWN} more pending.</p>}
+      {shown.length > SHOWN && <p className="text-muted">{shown.length - SHOWN} more pending.</p>}
     </section>
   );
 }
@@ -46,5 +48,7 @@ function Card({
       return <LazyQuestionCard step={item.step} open agent={agent} named />;
     case 'sign_in':
       return <LazySignInCard agent={agent ?? item.agent} open named />;
+    case 'run':
+      return null;
   }
 }

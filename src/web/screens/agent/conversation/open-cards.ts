@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { Item } from '../../../../acp/transcript/items.ts';
 import { focusCard, OPEN_CARD } from '../../../waiting/focus.ts';
-import type { WaitingItem } from '../../../waiting/queue.ts';
+import { isListedOnlyOpen, type WaitingItem } from '../../../waiting/queue.ts';
 import { useWaiting } from '../../../waiting/use-waiting.ts';
 import type { Window } from './window.ts';
 
@@ -63,7 +63,7 @@ const NOTHING: readonly Place[] = [];
 /** Requests that are no longer in the transcript have no card here. */
 function listPlaces(own: readonly WaitingItem[], items: readonly Item[]): Place[] {
   const places = own.map((item): Place => {
-    if (item.kind === 'question' || item.kind === 'sign_in') return { id: item.id, at: null };
+    if (isListedOnlyOpen(item)) return { id: item.id, at: null };
     return { id: item.id, at: items.findIndex((one) => requestId(one) === item.id) };
   });
   const end = items.length;
