@@ -56,6 +56,7 @@ export const keys = {
   tokens: ['tokens'],
   config: ['config'],
   audit: (search: object) => ['audit', search] as const,
+  audit_agent: (agent_id: string | null) => ['audit-agent', agent_id] as const,
   audit_verified: ['audit-verified'] as const,
   audit_newest: (search: object) => ['audit-newest', search] as const,
   openapi: ['openapi'],

@@ -11,7 +11,8 @@ import { Chip } from '../../ui/chip.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { cx } from '../../ui/cx.ts';
 import { type AuditRow, type AuditSearch, countAbove, toRows } from './records.ts';
-import { type Names, sentenceOf } from './sentences.ts';
+import { agentNames, type Names, type Sentence, sentenceOf } from './sentences.ts';
+import { useDeletedAgent } from './use-audit.ts';
 
 const ROW_PX = 37;
 const HEADING_PX = 28;
@@ -32,7 +33,7 @@ export function AuditList({
 }) {
   const scroller = useRef<HTMLDivElement>(null);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const names = useNames();
+  const names = useNames(records);
   useListKeys(scroller);
   const { rows, list, stuck } = useRows(records, scroller);
   const items = list.getVirtualItems();
@@ -131,11 +132,17 @@ function useRows(records: readonly AuditRecord[], scroller: { current: HTMLDivEl
   return { rows, list, stuck: () => stuck.current };
 }
 
-function useNames(): Names {
+interface KnownNames extends Names {
+  /** Whether it is known that the agent with this id was deleted, and its name is not in the list. */
+  isNameless: (agent_id: string) => boolean;
+}
+
+function useNames(records: readonly AuditRecord[]): KnownNames {
   const { data: users } = useQuery(usersQuery);
   const { data: agents } = useQuery(agentsQuery);
   const { data: nodes } = useQuery(nodesQuery);
   const { data: teams } = useQuery(teamsQuery);
+  const by_record = useMemo(() => agentNames(records), [records]);
   return useMemo(() => {
     const by_user = new Map(users?.map(({ id, username }) => [id, username]));
     const by_agent = new Map(agents?.map(({ id, name }) => [id, name]));
@@ -143,11 +150,12 @@ function useNames(): Names {
     const by_team = new Map(teams?.map(({ id, name }) => [id, name]));
     return {
       user: (id) => by_user.get(id) ?? id,
-      agent: (id) => by_agent.get(id) ?? id,
+      agent: (id) => by_agent.get(id) ?? by_record.get(id) ?? id,
+      isNameless: (id) => agents !== undefined && !by_agent.has(id) && !by_record.has(id),
       node: (id) => by_node.get(id) ?? id,
       team: (id) => by_team.get(id) ?? id,
     };
-  }, [users, agents, nodes, teams]);
+  }, [users, agents, nodes, teams, by_record]);
 }
 
 /** Keeps the scroll position when records arrive at the top. */
@@ -162,6 +170,12 @@ function useStableScroll(scroller: { current: HTMLDivElement | null }, rows: rea
   }, [scroller, rows]);
 }
 
+function useSentence(record: AuditRecord, names: KnownNames): Sentence {
+  const { agent_id } = record;
+  const deleted = useDeletedAgent(agent_id !== null && names.isNameless(agent_id) ? agent_id : null);
+  return sentenceOf(record, deleted === undefined ? names : { ...names, agent: () => deleted });
+}
+
 function Row({
   record,
   names,
@@ -170,13 +184,13 @@ function Row({
   onFilter,
 }: {
   record: AuditRecord;
-  names: Names;
+  names: KnownNames;
   open: boolean;
   onToggle: () => void;
   onFilter: (change: AuditSearch) => void;
 }) {
   const Chevron = open ? ChevronDown : ChevronRight;
-  const { actor, text } = sentenceOf(record, names);
+  const { actor, text } = useSentence(record, names);
   return (
     <>
       <div

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { auditEvents } from '../../../features/audit/rules/audit.ts';
 import type { AuditRecord } from '../../api/queries.ts';
-import { type Names, sentenceOf } from './sentences.ts';
+import { agentNames, type Names, sentenceOf } from './sentences.ts';
 
 const known: Record<string, string> = {
   usr_1: 'ana',
@@ -62,6 +62,14 @@ describe('the sentence of an audit record', () => {
     expect(read({ event: 'agent_started', user_id: 'usr_1', agent_id: 'agt_9' })).toBe(
       'ana started agent agt_9',
     );
+  });
+  it('finds the newest name of an agent in its records', () => {
+    const of_agent = (event: AuditRecord['event'], details: AuditRecord['details']) =>
+      ({ event, agent_id: 'agt_9', user_id: null, details }) as AuditRecord;
+    const created = of_agent('agent_created', { name: 'old', command: 'true' });
+    expect(agentNames([of_agent('agent_deleted', { name: 'new' }), created]).get('agt_9')).toBe('new');
+    expect(agentNames([of_agent('agent_configured', { name: 'mode' }), created]).get('agt_9')).toBe('old');
+    expect(agentNames([of_agent('agent_started', {})]).size).toBe(0);
   });
   it('says whose password was changed', () => {
     const event = 'password_changed';

@@ -10,6 +10,18 @@ export interface Names {
   team: (id: string) => string;
 }
 
+/** The names of agents in their records, which outlive the agents; the newest name of each. `records`: newest first. */
+export function agentNames(records: readonly AuditRecord[]): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const { event, agent_id, details } of records) {
+    if (agent_id === null || !naming.has(event) || names.has(agent_id)) continue;
+    if (typeof details.name === 'string') names.set(agent_id, details.name);
+  }
+  return names;
+}
+
+const naming: ReadonlySet<AuditEvent> = new Set(['agent_created', 'agent_deleted', 'agent_forgotten']);
+
 export interface Sentence {
   actor: string;
   /** What follows the actor. */

@@ -8,6 +8,7 @@ import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { AuditRecord } from '../../api/queries.ts';
 import { type AuditPage, type AuditSearch, isPeriod, newerThan, periodStart, toQuery } from './records.ts';
+import { agentNames } from './sentences.ts';
 
 const PAGE = 100;
 const EVERY_MS = 3000;
@@ -66,4 +67,22 @@ async function readPage(
   const query = { ...toQuery(search, Date.now()), limit: PAGE, ...(cursor !== undefined && { cursor }) };
   const answer = await call('listAudit', { query, signal });
   return answer as { items: AuditRecord[]; next_cursor?: string };
+}
+
+/** The name of an agent that was deleted, from the record of its deletion or creation; undefined until it is known. */
+export function useDeletedAgent(agent_id: string | null): string | undefined {
+  const { data } = useQuery({
+    queryKey: keys.audit_agent(agent_id),
+    enabled: agent_id !== null,
+    queryFn: async ({ signal }) => {
+      for (const event of ['agent_deleted', 'agent_created'] as const) {
+        const query = { agent_id: agent_id!, event, limit: 1 };
+        const { items } = (await call('listAudit', { query, signal })) as AuditPage;
+        const name = agentNames(items).get(agent_id!);
+        if (name !== undefined) return name;
+      }
+      return null;
+    },
+  });
+  return data ?? undefined;
 }
