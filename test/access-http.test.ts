@@ -473,6 +473,10 @@ const rows: Record<OperationId, Row | Row[]> = {
     buildInput: () => ({ body: { token: 'x', pin: '12345678', username: 'new', password: PASSWORD } }),
     passes: problem(problems.rootAlreadyInitialized()),
   },
+  checkJoinPin: {
+    buildInput: () => ({ body: { token: 'x', pin: '12345678' } }),
+    passes: problem(problems.rootAlreadyInitialized()),
+  },
   createJoinChallenge: { passes: problem(problems.rootAlreadyInitialized()) },
   login: { buildInput: () => ({ body: { username: 'sven', password: PASSWORD } }), passes: [200] },
   logout: { passes: [204], ends_credential: true },

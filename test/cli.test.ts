@@ -27,6 +27,10 @@ test('a user joins, runs an agent and reads its output with the CLI alone', asyn
   const { pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));
   const pinFile = join(plane.folder, 'pin');
   await writeFile(pinFile, `${pin.slice(0, 4)} ${pin.slice(4)}\n`);
+  const wrongFile = join(plane.folder, 'wrong-pin');
+  await writeFile(wrongFile, 'no\n');
+  const wrong = await plane.cli(['join', '--pin-file', wrongFile, '-u', ROOT.username], { env, input: '' });
+  expect(wrong).toMatchObject({ code: 4, stdout: '', stderr: 'svc: invalid pin; 4 tries left\n' });
   const joined = await plane.cli(['join', '--pin-file', pinFile, '-u', ROOT.username], {
     env,
     input: `${ROOT.password}\n`,

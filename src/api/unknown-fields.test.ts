@@ -93,6 +93,7 @@ test('requests that create credentials, users or nodes, or allow folders, reject
     [
       ...[
         'join',
+        'checkJoinPin',
         'login',
         'changePassword',
         'createToken',

@@ -296,6 +296,7 @@ async function readProblem(response: Response): Promise<Problem> {
   const refused = response.headers.get('x-refused-path');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
   const pending_header = response.headers.get('x-pending');
+  const tries_left = response.headers.get('x-tries-left');
   const pending = pendingKinds.find((kind) => kind === pending_header);
   return new Problem(
     kind,
@@ -306,6 +307,7 @@ async function readProblem(response: Response): Promise<Problem> {
       ...(allowed !== null && { allowed_paths: allowed.split(', ').map(decoded) }),
       ...(refused !== null && { refused_path: decoded(refused) }),
       ...(pending && { pending }),
+      ...(tries_left !== null && { tries_left: Number(tries_left) }),
     },
   );
 }

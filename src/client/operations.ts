@@ -2,6 +2,7 @@
 /** Method and path of each operation; `open`: needs no token. */
 export const operations = {
   join: { method: 'POST', path: '/api/join', open: true },
+  checkJoinPin: { method: 'POST', path: '/api/join/check', open: true },
   login: { method: 'POST', path: '/api/login', open: true },
   logout: { method: 'POST', path: '/api/logout', open: false },
   refreshToken: { method: 'POST', path: '/api/token/refresh', open: false },

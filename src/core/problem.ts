@@ -31,6 +31,8 @@ export class Problem extends Error {
   readonly refused_path: string | undefined;
   /** The request that is kept until the agent's node answers; undefined if the request is dropped. */
   readonly pending: PendingKind | undefined;
+  /** For a wrong PIN: how many more can be tried. */
+  readonly tries_left: number | undefined;
 
   constructor(
     kind: ProblemKind,
@@ -41,6 +43,7 @@ export class Problem extends Error {
       allowed_paths?: readonly string[];
       refused_path?: string;
       pending?: PendingKind;
+      tries_left?: number;
     } = {},
   ) {
     super(message);
@@ -51,6 +54,7 @@ export class Problem extends Error {
     this.allowed_paths = options.allowed_paths;
     this.refused_path = options.refused_path;
     this.pending = options.pending;
+    this.tries_left = options.tries_left;
   }
 }
 

@@ -135,6 +135,7 @@ describe('every route', () => {
   test('only routes that lead to a sign-in need no token', () => {
     expect(operationIds.filter((operation) => isPublic(routes[operation]))).toEqual([
       'join',
+      'checkJoinPin',
       'login',
       'getRelyingParty',
       'startPasskeyLogin',

@@ -286,6 +286,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   if (problem?.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   if (problem && AMBIGUOUS_HOST_CODES.has(problem.code)) reply.header('connection', 'close');
   if (problem?.pending !== undefined) reply.header('x-pending', problem.pending);
+  if (problem?.tries_left !== undefined) reply.header('x-tries-left', String(problem.tries_left));
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
   const allowed = pathsHeader(problem?.allowed_paths ?? []);
   if (allowed !== '') reply.header('x-allowed-paths', allowed);

@@ -10,6 +10,7 @@ import type { Accounts } from './service.ts';
 
 type AccountOperations =
   | 'join'
+  | 'checkJoinPin'
   | 'createJoinChallenge'
   | 'login'
   | 'logout'
@@ -41,6 +42,12 @@ export function accountHandlers(deps: {
     join: {
       before: () => join.refuseOnceDone(),
       handle: async (call) => ({ location: '/api/me', body: await join.join(call.body, readClient(call)) }),
+    },
+    checkJoinPin: {
+      before: () => join.refuseOnceDone(),
+      handle: async ({ body, ip }) => {
+        await join.checkPin(body, ip);
+      },
     },
     createJoinChallenge: ({ ip }) => join.requestChallenge(base_url(), ip),
     login: (call) => accounts.login(call.body.username, call.body.password, readClient(call)),

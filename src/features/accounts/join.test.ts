@@ -75,6 +75,32 @@ describe('join', () => {
     expect(await outcome(fixture.join.join({ ...request, token: 'x' }, here))).toBe('invalid join token');
   });
 
+  it('checks a PIN without using the challenge, and counts wrong ones with those of joins', async () => {
+    const request = await challenge();
+    const wrong = { ...request, pin: other(request.pin) };
+    for (let i = 0; i < 10; i++) await fixture.join.checkPin(request, null);
+    for (const tries_left of [4, 3]) {
+      await expect(fixture.join.checkPin(wrong, '192.0.2.1')).rejects.toMatchObject({
+        ...{ code: 'invalid_pin', message: 'invalid pin', tries_left },
+      });
+    }
+    await expect(fixture.join.join(wrong, here)).rejects.toMatchObject({ tries_left: 2 });
+    expect(await outcome(fixture.join.checkPin({ ...request, token: 'x' }, null))).toBe('invalid join token');
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => outcome(fixture.join.checkPin(wrong, null))),
+    );
+    expect(answers.filter((answer) => answer === 'invalid pin')).toHaveLength(2);
+    expect(await outcome(fixture.join.checkPin(request, null))).toBe('join token expired');
+    expect(await outcome(fixture.join.join(request, here))).toBe('join token expired');
+    expect((await fixture.audited()).filter((event) => event === 'join_failed')).toHaveLength(5);
+  });
+
+  it('checks no PIN once there is a root user', async () => {
+    const request = await challenge();
+    await fixture.join.join(request, here);
+    expect(await outcome(fixture.join.checkPin(request, null))).toBe('root already initialized');
+  });
+
   it('invalidates the challenge at the fifth wrong PIN, even with concurrent requests', async () => {
     const request = await challenge();
     const guesses = Array.from({ length: 40 }, () =>

@@ -10,7 +10,7 @@ import type { Clock } from '../../base/clock.ts';
 import { rfc3339 } from '../../base/clock.ts';
 import { writeFileAtomic } from '../../base/files.ts';
 import { newId, newSecret } from '../../base/ids.ts';
-import { problems } from '../../core/problem.ts';
+import { Problem, problems } from '../../core/problem.ts';
 import type { Reader, Store } from '../../store/store.ts';
 import { hasRoot } from '../../store/users.ts';
 import type { Audit } from '../audit/service.ts';
@@ -36,9 +36,12 @@ export interface JoinFile {
   expires_at: string;
 }
 
-export interface JoinRequest {
+export interface JoinPin {
   token: string;
   pin: string;
+}
+
+export interface JoinRequest extends JoinPin {
   username: string;
   password: string;
 }
@@ -130,25 +133,42 @@ export class Join {
    * wrong PIN counts as a try.
    */
   async join(request: JoinRequest, client: Client): Promise<SignedIn> {
-    const { store } = this.#deps;
-    await store.read((reader) => {
+    return await this.#inQueue(request.token, () => this.#join(request, client));
+  }
+
+  /** Throws what `join` would throw for this token and PIN. A wrong PIN counts as a try; the right one changes nothing. */
+  async checkPin(pin: JoinPin, ip: string | null): Promise<void> {
+    await this.#inQueue(pin.token, () => this.#requirePin(pin, ip));
+  }
+
+  /** A wrong token is refused without waiting for the queue. */
+  async #inQueue<T>(token: string, work: () => Promise<T>): Promise<T> {
+    await this.#deps.store.read((reader) => {
       if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
-      requireMatchingChallenge(reader, request.token);
+      requireMatchingChallenge(reader, token);
     });
-    return await this.#queue.run('join', () => this.#join(request, client));
+    return await this.#queue.run('join', work);
+  }
+
+  /** Throws `invalid pin` with the number of tries left, and counts the try. */
+  async #requirePin(request: JoinPin, ip: string | null): Promise<void> {
+    const { store, audit } = this.#deps;
+    const wrong = await store.write((tx) => {
+      if (this.#isRight(tx, request)) return null;
+      const tries_left = requireMatchingChallenge(tx, request.token).tries_left - 1;
+      updateChallenge(tx, { tries_left });
+      const details = { reason: 'invalid pin', tries_left };
+      audit.record(tx, { event: 'join_failed', user_id: null, ip, level: 'warn', details });
+      return { tries_left };
+    });
+    if (wrong === null) return;
+    const { kind, code, message } = problems.invalidPin();
+    throw new Problem(kind, code, message, wrong);
   }
 
   async #join(request: JoinRequest, client: Client): Promise<SignedIn> {
-    const { store, audit, accounts, passwords, file } = this.#deps;
-    const right = await store.write((tx) => {
-      if (this.#isRight(tx, request)) return true;
-      const { tries_left } = requireMatchingChallenge(tx, request.token);
-      updateChallenge(tx, { tries_left: tries_left - 1 });
-      const details = { reason: 'invalid pin', tries_left: tries_left - 1 };
-      audit.record(tx, { event: 'join_failed', user_id: null, ip: client.ip, level: 'warn', details });
-      return false;
-    });
-    if (!right) throw problems.invalidPin();
+    const { store, accounts, passwords, file } = this.#deps;
+    await this.#requirePin(request, client.ip);
     checkUsername(request.username);
     await passwords.check(request.password);
     const password_hash = await passwords.hash(request.password);
@@ -165,7 +185,7 @@ export class Join {
     return signedIn;
   }
 
-  #isRight(reader: Reader, { token, pin }: JoinRequest): boolean {
+  #isRight(reader: Reader, { token, pin }: JoinPin): boolean {
     if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
     const row = requireMatchingChallenge(reader, token);
     if (row.used || row.tries_left <= 0 || row.expires_at <= this.#deps.clock.now())

@@ -13,7 +13,7 @@ import {
   localUrl,
   planeUrl,
 } from '../../../cli/api.ts';
-import type { Context } from '../../../cli/context.ts';
+import type { Context, Io } from '../../../cli/context.ts';
 import { dropCredential, readCredentials, storeCredential } from '../../../cli/credentials.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { addJsonCommand, localFlags, remote, withLocal } from '../../../cli/options.ts';
@@ -109,19 +109,39 @@ function addJoin(program: Command, context: Context): void {
     .option('--pin-file <file>', 'file with the PIN on its first line; default: prompt for it')
     .action(async (options: JoinOptions) => {
       const { url, token } = await joinLink(context, options);
-      const { pinFile } = options;
-      const pin = pinFile === undefined ? await ask(io, 'PIN') : await firstLine(io, pinFile);
+      const open = new Api(url, null, io);
+      // Before the other questions, so that nobody answers them in vain.
+      const pin = await rightPin(io, open, token, options.pinFile);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile, { twice: true });
-      const open = new Api(url, null, io);
-      const signedIn = await open.call('join', {
-        body: { token, pin: pin.replace(/\s/g, ''), username, password: secret },
-      });
+      const signedIn = await open.call('join', { body: { token, pin, username, password: secret } });
       await keep(context, url, signedIn.token, signedIn.user.username, options);
       // The folders of this machine mean nothing to a plane on another one.
       const is_local = options.linkFile === undefined && !options.json;
       if (is_local) await offerRepositoryFolder(io, new Api(url, signedIn.token, io));
     });
+}
+
+/** The PIN from the file, or from the prompt, which asks again after a wrong one while tries are left. */
+async function rightPin(io: Io, open: Api, token: string, file: string | undefined): Promise<string> {
+  for (;;) {
+    const typed = file === undefined ? await ask(io, 'PIN') : await firstLine(io, file);
+    const pin = typed.replace(/\s/g, '');
+    try {
+      await open.call('checkJoinPin', { body: { token, pin } });
+      return pin;
+    } catch (error) {
+      if (!(error instanceof Problem) || error.tries_left === undefined) throw error;
+      const { message, tries_left: left } = error;
+      const tries = left === 1 ? '1 try left' : `${left} tries left`;
+      if (left === 0) {
+        const remedy = 'no tries left: create a new PIN with svc join-link';
+        throw new Failure(exitCodes.unauthenticated, `${message}; ${remedy}`);
+      }
+      if (file !== undefined) throw new Failure(exitCodes.unauthenticated, `${message}; ${tries}`);
+      printStatus(io, `${message}; ${tries}`);
+    }
+  }
 }
 
 function addJoinLink(program: Command, context: Context): void {

@@ -17,6 +17,7 @@ beforeEach(async () => {
   allowed = [];
   const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
   server = await openFakeHttp({
+    checkJoinPin: () => {},
     join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
     allowFolder: ({ body }) => {
       allowed.push(body);

@@ -5,6 +5,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type ComponentType, type FormEvent, useEffect, useRef, useState } from 'react';
+import { Problem } from '../../../core/problem.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
 import { features } from '../../features.ts';
@@ -103,7 +104,7 @@ function JoinForm({ onJoined }: { onJoined: (username: string) => Promise<void> 
     <form onSubmit={submit} className="flex flex-col gap-3">
       <TextField
         label="PIN from the terminal"
-        error={about === 'pin' && message}
+        error={about === 'pin' && pinError(message!, join.error)}
         name="pin"
         inputMode="numeric"
         autoComplete="one-time-code"
@@ -150,6 +151,13 @@ function fieldFor(message: string): 'pin' | 'username' | 'password' | 'form' {
   if (message === 'invalid pin') return 'pin';
   if (message.startsWith('password must')) return 'password';
   return message.startsWith('username') ? 'username' : 'form';
+}
+
+function pinError(message: string, error: unknown): string {
+  const left = error instanceof Problem ? error.tries_left : undefined;
+  if (left === undefined) return message;
+  if (left > 0) return `${message}; ${left === 1 ? '1 try' : `${left} tries`} left`;
+  return `${message}; no tries left. Run svc join-link on the machine that runs svc to get a new PIN.`;
 }
 
 function JoinError({ message }: { message: string }) {

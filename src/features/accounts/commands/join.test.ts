@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Config } from '../../../core/config.ts';
+import { Problem } from '../../../core/problem.ts';
+import type { HttpServer } from '../../../server/server.ts';
+import { time } from '../../../testing/agent-record.ts';
+import { run } from '../../../testing/cli.ts';
+import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
+
+const PIN = '12345678';
+let home: string;
+let server: HttpServer;
+let tries_left: number;
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'svc-join-'));
+  tries_left = 3;
+  const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
+  server = await openFakeHttp({
+    checkJoinPin: ({ body }) => {
+      if (body.pin !== PIN)
+        throw new Problem('unauthenticated', 'invalid_pin', 'invalid pin', { tries_left: --tries_left });
+    },
+    join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
+  });
+  writeFileSync(join(home, 'join.json'), JSON.stringify({ url: `${server.url}/join#t=x`, token: 'x' }));
+});
+afterEach(async () => {
+  await server.drain();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const loadConfig = async () => ({ get: () => home }) as unknown as Config;
+const joinWith = (...typed: string[]) => run(['join'], { home, typed, tty: true, local: { loadConfig } });
+
+test('svc join asks for the PIN again until it is right, before any other question', async () => {
+  const { code, stderr } = await joinWith('1', '2', '1234 5678', 'ana', 'a long password', 'a long password');
+  expect(code).toBe(0);
+  const [first, second] = ['invalid pin; 2 tries left', 'invalid pin; 1 try left'].map((text) =>
+    stderr.indexOf(text),
+  );
+  expect(first).toBeGreaterThan(0);
+  expect(second).toBeGreaterThan(first!);
+  expect(stderr.indexOf('Username')).toBeGreaterThan(second!);
+});
+
+test('svc join says how to get a new PIN once no tries are left', async () => {
+  const { code, stderr } = await joinWith('1', '2', '3');
+  expect([code, stderr]).toEqual([
+    4,
+    expect.stringContaining('svc: invalid pin; no tries left: create a new PIN with svc join-link'),
+  ]);
+  expect(stderr).not.toContain('Username');
+});
