@@ -20,8 +20,11 @@ export interface OutputOptions {
 export interface Column<T> {
   title: string;
   value: (row: T) => string | number | null | undefined;
-  /** Left out on a terminal that is too narrow for the whole table. */
-  spare?: true;
+  /**
+   * Left out on a terminal that is too narrow for the whole table, the last such column first. A number: not before it is
+   * shortened to this many characters.
+   */
+  spare?: true | number;
 }
 
 export function supportsColor(stream: { isTTY?: boolean }, env: Io['env']): boolean {
@@ -68,11 +71,10 @@ export async function printRows<T>(
     Math.max(title.length, ...cells.map((row) => stringWidth(row[at]!))),
   );
   const room = io.stdout.columns ?? limits.terminal_columns;
-  const fits = wanted.reduce((sum, width) => sum + width + 2, -2) <= room;
-  const shown = [...columns.keys()].filter((at) => fits || !columns[at]!.spare);
+  const shown = shownColumns(columns, wanted, room);
   const titles = columns.map((column) => column.title);
   const widths = fittedWidths(
-    shown.map((at) => titles[at]!),
+    shown.map((at) => columns[at]!),
     shown.map((at) => wanted[at]!),
     room,
   );
@@ -89,16 +91,41 @@ export async function printRows<T>(
   await print(io, [styled, ...cells.map(line)].map((text) => `${text}\n`).join(''));
 }
 
-/** Narrows the widest columns until a table fits its terminal. Ids stay whole, because people copy them. */
-function fittedWidths(titles: readonly string[], wanted: readonly number[], columns: number): number[] {
+type Shape = Pick<Column<never>, 'title' | 'spare'>;
+
+/** The indexes of the columns that are not left out. */
+function shownColumns(columns: readonly Shape[], wanted: readonly number[], room: number): number[] {
+  const shown = [...columns.keys()];
+  const least = (at: number) => {
+    const { spare } = columns[at]!;
+    return typeof spare === 'number' ? Math.min(wanted[at]!, spare) : wanted[at]!;
+  };
+  while (shown.reduce((sum, at) => sum + least(at) + 2, -2) > room) {
+    const last = shown.findLastIndex((at) => columns[at]!.spare !== undefined);
+    if (last === -1) break;
+    shown.splice(last, 1);
+  }
+  return shown;
+}
+
+/**
+ * Narrows columns until a table fits its terminal: those that could also be left out, then the widest ones. Ids stay whole,
+ * because people copy them.
+ */
+function fittedWidths(columns: readonly Shape[], wanted: readonly number[], room: number): number[] {
   const widths = [...wanted];
   const gaps = 2 * (widths.length - 1);
+  const overrun = () => widths.reduce((sum, width) => sum + width, gaps) - room;
+  for (const [at, { spare }] of columns.entries()) {
+    if (typeof spare === 'number')
+      widths[at] = Math.max(Math.min(widths[at]!, spare), widths[at]! - Math.max(0, overrun()));
+  }
   for (;;) {
-    const over = widths.reduce((sum, width) => sum + width, gaps) - columns;
-    if (over <= 0) return widths;
-    const shrinkable = [...widths.keys()].filter(
-      (at) => !KEPT_WHOLE.includes(titles[at]!) && widths[at]! > Math.max(titles[at]!.length, CELL_CHARS_MIN),
-    );
+    if (overrun() <= 0) return widths;
+    const shrinkable = [...widths.keys()].filter((at) => {
+      const { title } = columns[at]!;
+      return !KEPT_WHOLE.includes(title) && widths[at]! > Math.max(title.length, CELL_CHARS_MIN);
+    });
     if (shrinkable.length === 0) return widths;
     const widest = shrinkable.reduce((best, at) => (widths[at]! > widths[best]! ? at : best));
     widths[widest]!--;

@@ -19,6 +19,8 @@ export interface RunOptions {
   /** Standard input, which stays open. */
   open_input?: string;
   tty?: boolean;
+  /** The width of the terminal. */
+  columns?: number;
   local?: Partial<Local>;
   signal?: AbortSignal;
   onStdout?: (text: string) => void;
@@ -40,6 +42,7 @@ export async function run(argv: string[], options: RunOptions): Promise<RunResul
   const sink = (name: 'stdout' | 'stderr', tty: boolean) => {
     const stream: Io['stdout'] = new PassThrough();
     stream.isTTY = tty;
+    if (options.columns !== undefined) stream.columns = options.columns;
     stream.on('data', (chunk: Buffer) => {
       result[name] += chunk.toString();
       options[name === 'stdout' ? 'onStdout' : 'onStderr']?.(chunk.toString());

@@ -30,9 +30,10 @@ const columns: Column<WorktreeRecord>[] = [
     title: 'CHANGES',
     value: ({ diff }) =>
       diff && `${diff.files} ${diff.files === 1 ? 'file' : 'files'}, +${diff.added} -${diff.removed}`,
+    spare: true,
   },
   { title: 'KEPT BECAUSE', value: (worktree) => worktree.reason },
-  { title: 'WORKDIR', value: (worktree) => worktree.workdir },
+  { title: 'WORKDIR', value: (worktree) => worktree.workdir, spare: 20 },
 ];
 
 export function addWorktrees(program: Command, context: Context): void {
