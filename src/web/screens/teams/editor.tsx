@@ -143,9 +143,12 @@ export function Editor({
               </span>
             ) : hint ? (
               <span className="text-muted">Not valid yet: {hint.message}</span>
+            ) : wasRestored && changed ? (
+              <span className="text-muted">Your unsaved changes were restored.</span>
             ) : (
-              wasRestored &&
-              changed && <span className="text-muted">Your unsaved changes were restored.</span>
+              <span className="text-muted max-lg:hidden">
+                The form and the JSON are the same definition. A change in one changes the other.
+              </span>
             )}
           </p>
           {hint && (
