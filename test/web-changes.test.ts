@@ -110,8 +110,23 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await page.getByRole('textbox', { name: 'Comment on line 40' }).fill('Keep this.');
   await page.getByRole('button', { name: 'Add comment' }).click();
 
+  // A comment on several lines: its first line is part of the draft.
+  await cart.getByRole('button', { name: 'Comment on line 2', exact: true }).click();
+  await page.getByRole('textbox', { name: 'Comment on line 2' }).fill('Use a for');
+  await page.getByLabel('From line').fill('0');
+  await page.getByText('Enter a line from 1 to 2.').waitFor();
+  expect(await page.getByRole('button', { name: 'Add comment' }).isDisabled()).toBe(true);
+  await page.getByLabel('From line').fill('1');
+  await page.reload();
+  await cart.getByRole('button', { name: 'Comment on line 2', exact: true }).click();
+  const range = page.getByRole('textbox', { name: 'Comment on lines 1 to 2' });
+  expect(await range.inputValue()).toBe('Use a for');
+  await range.fill('Use a formatter.');
+  await page.getByLabel('From line').press('Control+Enter');
+  await cart.getByText('on lines 1 to 2').waitFor();
+
   const bar = page.getByRole('region', { name: 'Comments' });
-  await bar.getByText('2 comments').waitFor();
+  await bar.getByText('3 comments').waitFor();
   await page.keyboard.press('ControlOrMeta+Enter');
   await bar.waitFor({ state: 'detached' });
   const log = (await plane.client.call('getLog', { params: { agent_id } })) as unknown as {
@@ -121,7 +136,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   const prompts = log.filter(({ method }) => method === 'session/prompt');
   expect(prompts.map(({ payload }) => payload.params.prompt.map(({ text }) => text))).toEqual([
     [
-      '2 comments on your changes:\n\ncart.ts:1\n> const total = 0;\n\nWhy not a sum?\n\ncart.ts:40 (a line that you removed)\n> line 40\n\nKeep this.',
+      '3 comments on your changes:\n\ncart.ts:1\n> const total = 0;\n\nWhy not a sum?\n\ncart.ts:1-2\n> const total = 0;\n> line 2\n\nUse a formatter.\n\ncart.ts:40 (a line that you removed)\n> line 40\n\nKeep this.',
     ],
   ]);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Comment, parseComments, toPrompt, withComment } from './comments.ts';
 import { findGaps, isContextIgnored } from './context.ts';
-import { type FileChange, findChange, getPlace, paired, parsed, visible } from './parsed.ts';
+import { type FileChange, findChange, getPlace, linesUpTo, paired, parsed, visible } from './parsed.ts';
 import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
 import { isViewed, parseViewed, withViewed } from './viewed.ts';
 
@@ -43,6 +43,18 @@ describe('a diff', () => {
     expect(parsed(change(lines(3_001))).type).toBe('large');
     expect(parsed(change(`${head}@@ -0,0 +1 @@\n+${'x'.repeat(6_000)}\n`)).type).toBe('large');
   });
+});
+
+test('the lines up to a place are those of its side in its hunk', () => {
+  const shown = parsed(change(`${head}@@ -7,4 +7,4 @@\n a\n-b\n-c\n+1\n+2\n d\n@@ -20 +20 @@\n-x\n+y\n`));
+  if (shown.type !== 'hunks') throw new Error('no hunks');
+  const upTo = (side: 'old' | 'new', line: number) =>
+    linesUpTo(shown.hunks, { side, line }).map(({ line, text }) => `${line} ${text}`);
+  expect(upTo('new', 10)).toEqual(['7 a', '8 1', '9 2', '10 d']);
+  expect(upTo('new', 8)).toEqual(['7 a', '8 1']);
+  expect(upTo('old', 9)).toEqual(['7 a', '8 b', '9 c']);
+  expect(upTo('new', 20)).toEqual(['20 y']);
+  expect(upTo('new', 15)).toEqual([]);
 });
 
 describe('hidden lines of a diff', () => {
@@ -129,15 +141,27 @@ describe('comments', () => {
     expect(toPrompt(list)).toBe(
       '2 comments on your changes:\n\na.ts:2\n> line 2\n\nWhy?\n\na.ts:7 (a line that you removed)\n> line 7\n\nKeep it.\nPlease.',
     );
+    const range = comment(7, 'Shorten.', { first: 6, code: 'six\nseven' });
+    expect(toPrompt([range])).toBe('A comment on your changes:\n\na.ts:6-7\n> six\n> seven\n\nShorten.');
+    expect(toPrompt([{ ...range, side: 'old' }])).toContain(
+      '\n\na.ts:6-7 (lines of the file before your changes)\n> six\n',
+    );
+    const long = { ...range, code: Array.from({ length: 41 }, (_, at) => `${at}`).join('\n') };
+    expect(toPrompt([long])).toContain('\n> 39\n> …\n\n');
     expect(toPrompt(list.slice(0, 1))).toMatch(/^A comment on your changes:\n\na\.ts:2\n/);
   });
 
   test('are restored from storage without invalid entries', () => {
-    const stored = { list: [comment(2, 'Why?')], key: 'k' };
+    const stored = { list: [comment(2, 'Why?'), comment(9, 'All', { first: 3 })], key: 'k' };
     expect(parseComments(JSON.stringify(stored))).toEqual(stored);
-    expect(parseComments(JSON.stringify({ list: [null, { path: 1 }, stored.list[0]], key: 'k' }))).toEqual(
-      stored,
-    );
+    expect(
+      parseComments(
+        JSON.stringify({
+          list: [null, { path: 1 }, { ...stored.list[0], first: 'x' }, ...stored.list],
+          key: 'k',
+        }),
+      ),
+    ).toEqual(stored);
     for (const text of [null, '', '{', '{}', '{"list":{},"key":"k"}']) expect(parseComments(text)).toBeNull();
   });
 });

@@ -1,36 +1,48 @@
-/** A comment on a line: a draft, or one that waits to be sent. */
+/** A comment on one line or several: a draft, or one that waits to be sent. */
 import { Pencil, Trash2 } from 'lucide-react';
-import { type KeyboardEvent, useState } from 'react';
+import { type KeyboardEvent, useId, useState } from 'react';
 import { Button, IconButton } from '../../../ui/button.tsx';
+import { cx } from '../../../ui/cx.ts';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
 import { MOD } from '../../../ui/keys.ts';
-import type { Comment } from './comments.ts';
+import { type Comment, describeLines } from './comments.ts';
 
 export interface CommentBoxProps {
   /** The key of the draft. */
   name: string;
+  /** The last line. */
   line: number;
-  before: string;
-  onDone: (text: string) => void;
+  /** The lowest line that it can begin with. */
+  first_min: number;
+  before: Pick<Comment, 'first' | 'text'> | undefined;
+  /** `first`: undefined for a comment on one line. */
+  onDone: (text: string, first: number | undefined) => void;
   onCancel: () => void;
 }
 
-export function CommentBox({ name, line, before, onDone, onCancel }: CommentBoxProps) {
+export function CommentBox({ name, line, first_min, before, onDone, onCancel }: CommentBoxProps) {
   const [draft, setDraft] = useDraft(`comment.${name}`);
+  const [from_draft, setFrom] = useDraft(`comment.${name}.from`);
   // Editing starts from the saved comment, unless there is a draft.
   const [is_changed, setChanged] = useState(draft !== '');
-  const text = is_changed ? draft : before;
+  const text = is_changed ? draft : (before?.text ?? '');
+  const from = from_draft || String(before?.first ?? line);
+  const number = Number(from);
+  const is_valid = Number.isInteger(number) && number >= first_min && number <= line;
+  const first = is_valid && number < line ? number : undefined;
   const write = (next: string) => {
     setChanged(true);
     setDraft(next);
   };
   const leave = (then: () => void) => {
     setDraft('');
+    setFrom('');
     then();
   };
+  const is_ready = text.trim() !== '' && is_valid;
   const done = () => {
-    if (text.trim() !== '') leave(() => onDone(text));
+    if (is_ready) leave(() => onDone(text, first));
   };
   const onKey = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) done();
@@ -39,25 +51,68 @@ export function CommentBox({ name, line, before, onDone, onCancel }: CommentBoxP
     event.preventDefault();
   };
   return (
-    <div className="flex flex-col gap-2 border-line border-y bg-surface p-3 font-sans text-base">
+    // biome-ignore lint/a11y/noStaticElementInteractions: the keys are those of the fields in it
+    <div
+      onKeyDown={onKey}
+      className="flex flex-col gap-2 border-line border-y bg-surface p-3 font-sans text-base"
+    >
       <textarea
-        aria-label={`Comment on line ${line}`}
+        aria-label={`Comment on ${describeLines({ line, ...(first !== undefined && { first }) })}`}
         // biome-ignore lint/a11y/noAutofocus: it was opened to write in it
         autoFocus
         rows={3}
         value={text}
         onChange={(event) => write(event.target.value)}
-        onKeyDown={onKey}
-        placeholder="What should the agent do about this line?"
+        placeholder="What should the agent do about this?"
         className={inputClass}
       />
-      <div className="flex flex-wrap gap-2">
-        <Button variant="primary" disabled={text.trim() === ''} title={`${MOD} Enter`} onClick={done}>
+      <div className="flex flex-wrap items-center gap-2">
+        <Button variant="primary" disabled={!is_ready} title={`${MOD} Enter`} onClick={done}>
           Add comment
         </Button>
         <Button onClick={() => leave(onCancel)}>Cancel</Button>
+        {first_min < line && <FromLine {...{ line, first_min, from, is_valid }} onFrom={setFrom} />}
       </div>
     </div>
+  );
+}
+
+function FromLine({
+  line,
+  first_min,
+  from,
+  is_valid,
+  onFrom,
+}: {
+  line: number;
+  first_min: number;
+  from: string;
+  is_valid: boolean;
+  onFrom: (from: string) => void;
+}) {
+  const id = useId();
+  return (
+    <span className="flex flex-wrap items-center gap-x-2">
+      <label htmlFor={id}>From line</label>
+      <input
+        id={id}
+        type="number"
+        inputMode="numeric"
+        min={first_min}
+        max={line}
+        value={from}
+        aria-invalid={!is_valid}
+        aria-describedby={is_valid ? undefined : `${id}-why`}
+        onChange={(event) => onFrom(event.target.value)}
+        className={cx(inputClass, 'w-24')}
+      />
+      <span>to line {line}</span>
+      {!is_valid && (
+        <span id={`${id}-why`} role="alert" className="text-failed text-sm">
+          Enter a line from {first_min} to {line}.
+        </span>
+      )}
+    </span>
   );
 }
 
@@ -69,10 +124,11 @@ export interface CommentViewProps {
 }
 
 export function CommentView({ comment, note, onEdit, onDelete }: CommentViewProps) {
+  const shown_note = note ?? (comment.first !== undefined && `on ${describeLines(comment)}`);
   return (
     <div className="flex items-start gap-2 border-line border-y bg-surface px-3 py-2 font-sans text-base">
       <div className="min-w-0 flex-1">
-        {note && <p className="text-muted text-sm">{note}</p>}
+        {shown_note && <p className="text-muted text-sm">{shown_note}</p>}
         <p className="whitespace-pre-wrap break-words">{comment.text}</p>
       </div>
       {onEdit && <IconButton label="Edit comment" icon={<Pencil aria-hidden />} onClick={onEdit} />}

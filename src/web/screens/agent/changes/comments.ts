@@ -3,7 +3,9 @@ import type { Place } from './parsed.ts';
 
 export interface Comment extends Place {
   readonly path: string;
-  /** The text of the line at the time of the comment. */
+  /** The first line, if the comment is on several; the place is the last one. */
+  readonly first?: number;
+  /** The text of the lines at the time of the comment. */
   readonly code: string;
   readonly text: string;
 }
@@ -18,7 +20,7 @@ export function isOnLine(comment: Comment, path: string, { side, line }: Place):
   return comment.path === path && comment.side === side && comment.line === line;
 }
 
-/** Replaces the comment on a line; an empty text removes it. */
+/** Replaces the comment that ends on a line; an empty text removes it. */
 export function withComment(list: readonly Comment[], comment: Comment): Comment[] {
   const others = list.filter((item) => !isOnLine(item, comment.path, comment));
   const text = comment.text.trim();
@@ -30,14 +32,32 @@ function compareComments(a: Comment, b: Comment): number {
   return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);
 }
 
+/** Longer ranges are quoted only in part. */
+const QUOTED_LINES_MAX = 40;
+
+/** The lines of a comment in words, such as `line 7` or `lines 3 to 7`. */
+export function describeLines({ first, line }: Pick<Comment, 'first' | 'line'>): string {
+  return first === undefined ? `line ${line}` : `lines ${first} to ${line}`;
+}
+
 /** The prompt for the agent. */
 export function toPrompt(list: readonly Comment[]): string {
   const what = list.length === 1 ? 'A comment' : `${list.length} comments`;
-  const each = list.map(({ path, line, side, code, text }) => {
-    const where = side === 'old' ? `${path}:${line} (a line that you removed)` : `${path}:${line}`;
-    return `${where}\n> ${code}\n\n${text}`;
-  });
+  const each = list.map((comment) => `${getPosition(comment)}\n${quote(comment.code)}\n\n${comment.text}`);
   return [`${what} on your changes:`, ...each].join('\n\n');
+}
+
+function getPosition({ path, first, line, side }: Comment): string {
+  if (first === undefined)
+    return side === 'old' ? `${path}:${line} (a line that you removed)` : `${path}:${line}`;
+  const range = `${path}:${first}-${line}`;
+  return side === 'old' ? `${range} (lines of the file before your changes)` : range;
+}
+
+function quote(code: string): string {
+  const lines = code.split('\n');
+  const quoted = lines.slice(0, QUOTED_LINES_MAX).map((text) => `> ${text}`);
+  return [...quoted, ...(lines.length > QUOTED_LINES_MAX ? ['> …'] : [])].join('\n');
 }
 
 /** Parses stored comments; null if they are malformed. */
@@ -53,10 +73,11 @@ export function parseComments(text: string | null): Comments | null {
 }
 
 function isComment(value: unknown): value is Comment {
-  const { path, side, line, code, text } = (value ?? {}) as Partial<Record<keyof Comment, unknown>>;
+  const { path, side, first, line, code, text } = (value ?? {}) as Partial<Record<keyof Comment, unknown>>;
   return (
     [path, code, text].every((field) => typeof field === 'string') &&
     (side === 'old' || side === 'new') &&
-    Number.isInteger(line)
+    Number.isInteger(line) &&
+    (first === undefined || Number.isInteger(first))
   );
 }

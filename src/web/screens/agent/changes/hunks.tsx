@@ -4,10 +4,10 @@ import { type ReactNode, type RefObject, useMemo, useRef, useState } from 'react
 import { getChangeKey, type RenderGutter } from 'react-diff-view';
 import DiffTable from '../../../diffs/diff-table.tsx';
 import { CommentBox, CommentView } from './comment-box.tsx';
-import { type Comment, isOnLine, withComment } from './comments.ts';
+import { type Comment, describeLines, isOnLine, withComment } from './comments.ts';
 import { findGaps, isContextIgnored } from './context.ts';
 import { MoreLines } from './more-lines.tsx';
-import { type FileChange, findChange, getPlace, type Place, paired, visible } from './parsed.ts';
+import { type FileChange, findChange, getPlace, linesUpTo, type Place, paired, visible } from './parsed.ts';
 import type { View } from './use-diff-view.ts';
 import { useKeepPlace } from './use-keep-place.ts';
 
@@ -33,33 +33,35 @@ export function Hunks(props: HunksProps) {
   const more = useMore(props, table);
   const [open, setOpen] = useState<Place | null>(null);
   const mine = comments.filter((comment) => comment.path === path);
-  const put = (place: Place, code: string, text: string) => {
-    onComments(withComment(comments, { ...place, path, code, text }));
+  const put = ({ side, line }: Place, text: string, first?: number) => {
+    const lines = linesUpTo(hunks, { side, line }).filter((each) => each.line >= (first ?? line));
+    const code = lines.map((each) => each.text).join('\n');
+    const range = first !== undefined && { first };
+    onComments(withComment(comments, { side, line, ...range, path, code, text }));
     setOpen(null);
   };
-  const renderWidget = (place: Place, code: string): ReactNode => {
+  const renderWidget = (place: Place): ReactNode => {
     const saved = mine.find((comment) => isOnLine(comment, path, place));
     if (open !== null && open.side === place.side && open.line === place.line) {
       return (
         <CommentBox
           name={`${agent_id}.${path}.${place.side}${place.line}`}
           line={place.line}
-          before={saved?.text ?? ''}
-          onDone={(text) => put(place, code, text)}
+          first_min={linesUpTo(hunks, place)[0]?.line ?? place.line}
+          before={saved}
+          onDone={(text, first) => put(place, text, first)}
           onCancel={() => setOpen(null)}
         />
       );
     }
     return (
-      saved && (
-        <CommentView comment={saved} onEdit={() => setOpen(place)} onDelete={() => put(place, code, '')} />
-      )
+      saved && <CommentView comment={saved} onEdit={() => setOpen(place)} onDelete={() => put(place, '')} />
     );
   };
   const widgets: Record<string, ReactNode> = {};
   for (const place of [...mine, ...(open ? [open] : [])]) {
     const change = findChange(hunks, place);
-    if (change) widgets[getChangeKey(change)] = renderWidget(place, change.content);
+    if (change) widgets[getChangeKey(change)] = renderWidget(place);
   }
   const lost = mine.filter((comment) => !findChange(hunks, comment));
   return (
@@ -68,7 +70,7 @@ export function Hunks(props: HunksProps) {
         <CommentView
           key={`${comment.side}${comment.line}`}
           comment={comment}
-          note={`on line ${comment.line}, which is no longer part of the diff`}
+          note={`on ${describeLines(comment)}, no longer part of the diff`}
           onDelete={() => onComments(withComment(comments, { ...comment, text: '' }))}
         />
       ))}

@@ -102,6 +102,21 @@ export function getPlace(change: Change): Place {
   return { side: change.type === 'delete' ? 'old' : 'new', line: change.lineNumber };
 }
 
+/** The lines of the place's side in its hunk, from the first one to the place; empty if the place is not in the diff. */
+export function linesUpTo(hunks: readonly Hunk[], place: Place): { line: number; text: string }[] {
+  const hunk = hunks.find((each) => findChange([each], place) !== null);
+  const lines = (hunk?.changes ?? []).flatMap((change) => {
+    const line = numberOn(change, place.side);
+    return line === null || line > place.line ? [] : [{ line, text: change.content }];
+  });
+  return lines.sort((a, b) => a.line - b.line);
+}
+
+function numberOn(change: Change, side: Side): number | null {
+  if (change.type === 'normal') return side === 'old' ? change.oldLineNumber : change.newLineNumber;
+  return (change.type === 'delete') === (side === 'old') ? change.lineNumber : null;
+}
+
 export function findChange(hunks: readonly Hunk[], { side, line }: Place): Change | null {
   for (const { changes } of hunks) {
     const found = changes.find((change) => {
