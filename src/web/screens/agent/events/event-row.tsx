@@ -20,7 +20,7 @@ export interface EventRowProps {
 export const EventRow = memo(function EventRow(props: EventRowProps) {
   const { group, index, is_open, is_marked, onToggle, onMark, ref } = props;
   const { seq, ts, type } = group.first;
-  const { what, direction, text } = summarizeEvent(joined(group));
+  const { what, direction, text } = summarizeEvent(joined(group), group.request_method);
   const count = group.events.length;
   return (
     <li

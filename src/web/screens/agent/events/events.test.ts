@@ -9,6 +9,7 @@ import {
   promptRequest,
   response,
   statusEvent,
+  toAgent,
 } from '../../../../acp/transcript/testing.ts';
 import { groupEvents, groupWith, joined, singleEvents } from './groups.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './log-range.ts';
@@ -66,6 +67,27 @@ describe('the pieces of a message', () => {
   });
 });
 
+describe('a response', () => {
+  const request = (id: unknown, method: string) => ({ id, method, params: { sessionId: 's1' } });
+  const answer = (id: unknown) => fromAgent({ id, result: {} }, { response_to: id });
+  const all = numbered([
+    toAgent(request('ses_1/1', 'initialize')),
+    fromAgent(request(1, 'fs/read_text_file')),
+    toAgent(request(1, 'session/prompt')),
+    answer(1),
+    answer('ses_1/1'),
+    answer(7),
+  ]);
+
+  test.each([
+    ['whole messages', groupEvents],
+    ['raw events', singleEvents],
+  ])('has the name of the request that it answers, in a list of %s', (_, rowsOf) => {
+    const names = rowsOf(all).map((row) => summarizeEvent(row.first, row.request_method).what);
+    expect(names.slice(3)).toEqual(['response to session/prompt', 'response to initialize', 'response to 7']);
+  });
+});
+
 describe('the summary of an event', () => {
   test.each([
     ['output', outputEvent('one\ntwo\n', { stream: 'stderr' }), 'stderr', null, 'one ⏎ two'],
@@ -109,6 +131,13 @@ describe('the summary of an event', () => {
     ],
   ])('is one line for %s', (_, fields, what, direction, text) => {
     expect(summarizeEvent(numbered([fields])[0]!)).toEqual({ what, direction, text });
+  });
+
+  test('leaves out the session of a request', () => {
+    const textOf = (params: object) =>
+      summarizeEvent(numbered([toAgent({ method: 'session/set_mode', params })])[0]!).text;
+    expect(textOf({ sessionId: 's1', modeId: 'plan' })).toBe('{ "modeId": "plan" }');
+    expect(textOf({ sessionId: 's1' })).toBe('');
   });
 
   test('accepts any message from an agent', () => {

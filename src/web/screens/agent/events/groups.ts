@@ -1,4 +1,7 @@
-/** Consecutive pieces of one message as one row (pure): an agent sends an event for every few words. */
+/**
+ * The rows of a list of events (pure). Consecutive pieces of one message are one row, because an agent sends an event for every
+ * few words.
+ */
 import { asRecord } from '../../../../acp/json.ts';
 import type { EventRecord } from '../../../../core/event.ts';
 
@@ -6,22 +9,41 @@ import type { EventRecord } from '../../../../core/event.ts';
 export interface EventGroup {
   readonly first: EventRecord;
   readonly events: readonly EventRecord[];
+  /** The method of the request that a response answers; null if the request is not among the events. */
+  readonly request_method: string | null;
 }
 
 export function groupEvents(events: readonly EventRecord[]): EventGroup[] {
-  const groups: { first: EventRecord; events: EventRecord[]; message: string | null }[] = [];
+  const groups: (EventGroup & { events: EventRecord[]; message: string | null })[] = [];
+  const requestMethod = trackRequests();
   for (const event of events) {
     const message = messageOf(event);
+    const request_method = requestMethod(event);
     const last = groups.at(-1);
     if (last && message !== null && last.message === message) last.events.push(event);
-    else groups.push({ first: event, events: [event], message });
+    else groups.push({ first: event, events: [event], request_method, message });
   }
   return groups;
 }
 
 /** Each event by itself. */
 export function singleEvents(events: readonly EventRecord[]): EventGroup[] {
-  return events.map((event) => ({ first: event, events: [event] }));
+  const requestMethod = trackRequests();
+  return events.map((event) => ({ first: event, events: [event], request_method: requestMethod(event) }));
+}
+
+/** Returns a function to call for each event in order. For a response, it returns the method of its request. */
+function trackRequests(): (event: EventRecord) => string | null {
+  const methods = new Map<string, string>();
+  return ({ type, session_id, direction, payload, response_to }) => {
+    if (type !== 'acp_event') return null;
+    const { id, method } = asRecord(payload);
+    const keyOf = (from: unknown, request_id: unknown) => JSON.stringify([session_id, from, request_id]);
+    if (typeof method === 'string' && id !== undefined) methods.set(keyOf(direction, id), method);
+    if (response_to === undefined) return null;
+    // Each side numbers its own requests.
+    return methods.get(keyOf(direction === 'to_agent' ? 'from_agent' : 'to_agent', response_to)) ?? null;
+  };
 }
 
 export function groupWith(groups: readonly EventGroup[], seq: number): number {
@@ -29,7 +51,7 @@ export function groupWith(groups: readonly EventGroup[], seq: number): number {
 }
 
 /** The first event, with the text of all. */
-export function joined({ first, events }: EventGroup): EventRecord {
+export function joined({ first, events }: Pick<EventGroup, 'first' | 'events'>): EventRecord {
   if (events.length === 1) return first;
   const text = events.map((event) => asRecord(updateOf(event).content).text).join('');
   const { params, ...rest } = asRecord(first.payload);

@@ -20,14 +20,18 @@ export interface Summary {
   readonly text: string;
 }
 
-export function summarizeEvent(event: EventRecord): Summary {
+/** `request_method`: for a response, the method of its request if it is known. */
+export function summarizeEvent(event: EventRecord, request_method: string | null = null): Summary {
   switch (event.type) {
     case 'output':
       return summarize(wordOf(event.stream) ?? '', wordOf(event.data) ?? 'binary data');
     case 'status':
       return summarize(wordOf(event.status) ?? '', statusText(event));
     case 'acp_event':
-      return { ...acpSummary(event), direction: event.direction === 'to_agent' ? 'to_agent' : 'from_agent' };
+      return {
+        ...acpSummary(event, request_method),
+        direction: event.direction === 'to_agent' ? 'to_agent' : 'from_agent',
+      };
     case 'error':
       return summarize(wordOf(event.code) ?? '', wordOf(event.error) ?? '');
     default:
@@ -66,25 +70,31 @@ function statusText({ previous_status, reason, exit_code, exit_signal }: EventRe
 }
 
 /** Adds the name of a sub-agent. */
-function acpSummary(event: EventRecord): Omit<Summary, 'direction'> {
-  const summary = message(event);
+function acpSummary(event: EventRecord, request_method: string | null): Omit<Summary, 'direction'> {
+  const summary = message(event, request_method);
   const id = wordOf(event.subagent);
   if (id === null) return summary;
   const by = `${event.unknown_session === true ? 'unknown session' : 'sub-agent'} ${id}`;
   return { ...summary, text: `${line(escapeHidden(by))} · ${summary.text}` };
 }
 
-function message(event: EventRecord): Omit<Summary, 'direction'> {
+function message(event: EventRecord, request_method: string | null): Omit<Summary, 'direction'> {
   const payload = asRecord(event.payload);
   const method = wordOf(payload.method) ?? wordOf(event.method);
-  if (method === null)
-    return summarize(`response to ${wordOf(event.response_to) ?? '?'}`, responseText(payload));
+  if (method === null) {
+    const request = wordOf(request_method) ?? idText(event.response_to);
+    return summarize(`response to ${request}`, responseText(payload));
+  }
   const params = asRecord(payload.params);
   if (method === 'session/update') {
     const update = asRecord(params.update);
     return summarize(wordOf(update.sessionUpdate) ?? method, updateText(update));
   }
   return summarize(method, paramsText(params));
+}
+
+function idText(id: unknown): string {
+  return typeof id === 'number' ? String(id) : (wordOf(id) ?? '?');
 }
 
 function responseText({ result, error }: Fields): string {
@@ -104,12 +114,14 @@ function updateText(update: Fields): string {
   return text === '' ? shortJson(update) : text;
 }
 
-function paramsText({ prompt, toolCall, title, ...rest }: Fields): string {
+/** Without the session, which is the same in most events. */
+function paramsText({ prompt, toolCall, title, sessionId: _, ...rest }: Fields): string {
   if (Array.isArray(prompt))
     return asRecords(prompt)
       .map((part) => wordOf(part.text) ?? wordOf(part.type))
       .join(' ');
-  return wordOf(asRecord(toolCall).title) ?? wordOf(title) ?? shortJson(rest);
+  const text = wordOf(asRecord(toolCall).title) ?? wordOf(title);
+  return text ?? (Object.keys(rest).length > 0 ? shortJson(rest) : '');
 }
 
 function shortJson(value: unknown): string {
