@@ -479,10 +479,11 @@ browserTest(
     expect(await restart.count()).toBe(1);
     await restart.click();
     await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(2);
-    await page.setViewportSize({ width: 390, height: 844 });
-    await failure.getByRole('button', { name: 'Restart' }).waitFor();
-    expect(await restart.count()).toBe(1);
-    await restart.click();
+    await expect.poll(async () => (await plane.get(agent.id)).status, SOON).toBe('failed');
+    const { page: phone } = await openAgentPage(agent, '', { screen: 'phone' });
+    await phone.getByRole('region', { name: 'Failure' }).getByRole('button', { name: 'Restart' }).waitFor();
+    expect(await phone.getByRole('button', { name: 'Restart' }).count()).toBe(1);
+    await phone.getByRole('button', { name: 'Restart' }).tap();
     await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(3);
   },
 );
@@ -672,7 +673,7 @@ browserTest(
 
 browserTest('on a phone on its side, a review in a conversation opens on the whole screen', async () => {
   const agent = await scene('two_always', undefined, 'Ask');
-  const { page } = await openAgentPage(agent, '', { screen: 'phone' });
+  const { page } = await openAgentPage(agent, '', { screen: 'phone', separate: true });
   const options = page.getByRole('article').locator('button:has(bdi)');
   await options.first().waitFor();
   await page.setViewportSize({ width: 844, height: 390 });

@@ -20,8 +20,8 @@ afterAll(async () => {
   await plane.close();
 });
 
-async function open(screen: 'desk' | 'phone' = 'desk'): Promise<WatchedPage> {
-  const watched = await browser.open(plane, { screen });
+async function open(screen: 'desk' | 'phone' = 'desk', separate = false): Promise<WatchedPage> {
+  const watched = await browser.open(plane, { screen, separate });
   await signIn(watched.page, plane);
   return watched;
 }
@@ -75,7 +75,8 @@ browserTest(
     await heading.getByText('needs you (running)').waitFor();
     const list = await page.context().newPage();
     await list.goto(`${plane.url}/runs`);
-    await list.getByRole('row').getByText('needs you (running)').waitFor();
+    const listed = list.getByRole('row').filter({ hasText: 'Rain' });
+    await listed.getByText('needs you (running)').waitFor();
     await question.getByRole('button', { name: /Allow/ }).first().click();
     await question.waitFor({ state: 'detached' });
 
@@ -101,7 +102,7 @@ browserTest(
 
     await page.getByRole('region', { name: 'Result', exact: true }).getByText('"copies": 200').waitFor();
     await heading.getByText('completed').waitFor();
-    await list.getByRole('row').getByText('completed').waitFor();
+    await listed.getByText('completed').waitFor();
     await list.close();
     await page.getByRole('button', { name: 'Restart run' }).waitFor();
     expect(await page.getByRole('button', { name: /^(Cancel|Resume) run/ }).count()).toBe(0);
@@ -317,7 +318,8 @@ browserTest(
 );
 
 browserTest('the form and the JSON edit one definition, and an error focuses its field', async () => {
-  const { page } = await open();
+  // The test changes its size.
+  const { page } = await open('desk', true);
   await page.goto(`${plane.url}/teams/new?template=writer-reviewer`);
   const json = page.getByLabel('Definition (JSON)');
   const name = page.getByLabel('Name', { exact: true });
