@@ -92,6 +92,12 @@ describe.each(modes)('with $name', (mode) => {
       expect(await runOk(shell, 'git log -1 --format="%an <%ae>"')).toBe(who);
       await runOk(shell, 'git fetch --quiet origin && git rebase --quiet origin/main');
       expect(await runOk(shell, 'git log --format=%s && cat theirs.txt')).toBe('mine\nupstream\nfirst\ntwo');
+      const remote = async () =>
+        (await fixture.alice.call('getChanges', { params: { agent_id: shell.id } })).remote;
+      expect(await remote()).toEqual({ name: 'origin', url: null, pushed: false });
+      // What git records after a push.
+      await runOk(shell, 'git update-ref "refs/remotes/origin/$(git branch --show-current)" HEAD');
+      expect(await remote()).toEqual({ name: 'origin', url: null, pushed: true });
       await shell.stop();
     },
   );

@@ -2,6 +2,7 @@
  * The changes of an agent in a real browser: files, lines, comments on lines that become one prompt, and worktrees that outlive
  * their agents.
  */
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -236,6 +237,63 @@ browserTest('a phone shows one line number per line, also while its lines can be
   }
   await page.getByRole('button', { name: 'Comment on removed line 2', exact: true }).tap();
   await page.getByRole('textbox', { name: 'Comment on line 2' }).waitFor();
+});
+
+browserTest('a branch is pushed first, and then its forge opens a pull request', async () => {
+  const code = makeRepository(join(plane.work, 'cart'), { 'cart.ts': 'one\n' });
+  const bare = join(plane.work, 'cart.git');
+  await mkdir(bare);
+  git(bare, 'init', '--quiet', '--bare');
+  const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+    body: { name: 'pushes', argv: ['true'], worktree_mode: 'create_worktree', worktree_repo: code },
+  });
+  commit(workdir, { 'cart.ts': 'two\n' }, 'two');
+  const branch = git(workdir, 'symbolic-ref', '--short', 'HEAD');
+  const { page, errors, foreign_requests } = await browser.open(plane);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent_id}/changes`);
+  const use = page.getByRole('button', { name: 'Use changes' });
+  const pushing = page.getByRole('menuitem', { name: 'Copy push command' });
+  const opening = page.getByRole('menuitem', { name: /^Open (pull|merge) request/ });
+  const inMenu = async (...names: string[]) => {
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await use.click();
+    await page.getByRole('menuitem', { name: 'Copy branch' }).waitFor();
+    const merging = page.getByRole('menuitem', { name: /push|request/ });
+    await expect.poll(() => merging.allTextContents(), slow).toEqual(names);
+  };
+
+  // Without a remote, there is nothing to push to.
+  await use.waitFor(slow);
+  await inMenu();
+  await page.keyboard.press('Escape');
+
+  // A remote that is no forge, to which the copied command pushes.
+  git(code, 'remote', 'add', 'origin', bare);
+  await inMenu('Copy push command');
+  await pushing.click();
+  await page.getByText('Push command copied').waitFor(slow);
+  const command = await page.evaluate<string>('navigator.clipboard.readText()');
+  expect(command).toBe(`git -C ${code} push -u origin refs/heads/${branch}`);
+
+  git(code, 'remote', 'set-url', 'origin', 'https://ann:s3cret@github.com/shop/cart.git');
+  await inMenu('Copy push command', 'Open pull request on github.com');
+  await page.keyboard.press('Escape');
+  git(code, 'remote', 'set-url', 'origin', bare);
+  execFileSync('/bin/sh', ['-c', command], { stdio: 'pipe' });
+  expect(git(bare, 'rev-parse', branch)).toBe(git(workdir, 'rev-parse', 'HEAD'));
+  await inMenu();
+  await page.keyboard.press('Escape');
+
+  git(code, 'remote', 'set-url', 'origin', 'git@gitlab.com:shop/cart.git');
+  await inMenu('Open merge request on gitlab.com');
+  expect(await opening.getAttribute('href')).toBe(
+    `https://gitlab.com/shop/cart/-/merge_requests/new?merge_request%5Bsource_branch%5D=${encodeURIComponent(branch)}`,
+  );
+  expect(await opening.getAttribute('target')).toBe('_blank');
+  expect(await opening.getAttribute('rel')).toBe('noopener noreferrer');
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
 browserTest(

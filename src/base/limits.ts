@@ -122,6 +122,10 @@ export const limits = {
   changed_files_max: 2_000,
   /** Largest patch of an agent's changes. */
   patch_bytes_max: 8 * MIB,
+  /** Longest URL of a git remote that is shown. */
+  remote_url_chars_max: 2_048,
+  /** Longest name of a git remote that is shown. */
+  remote_name_chars_max: 200,
   /** Size of the chunks in which a patch is sent. */
   patch_piece_bytes: 256 * KIB,
   /** Files that a search by name returns. */

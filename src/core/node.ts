@@ -1,5 +1,6 @@
 /** The interface `Node`, which the plane uses to access a machine that runs agents, and the types of its calls. */
 import type { StreamName } from './event.ts';
+import type { BranchRemote } from './remote.ts';
 import type { Cleanup, Exit, Launch, Leftover, StreamSizes } from './session.ts';
 
 /** The id of the node that is part of every plane. */
@@ -284,6 +285,8 @@ export interface Changes {
   branch: string | null;
   base: string | null;
   head: string | null;
+  /** Null without `base` in the request, without a remote, and from nodes of an earlier release. */
+  remote: BranchRemote | null;
   files: ChangedFile[];
   truncated: boolean;
 }

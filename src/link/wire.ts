@@ -19,9 +19,11 @@ import {
   type WarningCode,
 } from '../core/node.ts';
 import { Problem, type ProblemKind, problems } from '../core/problem.ts';
+import { type BranchRemote, isRemoteName, remoteUrl } from '../core/remote.ts';
 import { type Cleanup, cleanups, type EndReason, endReasons } from '../core/session.ts';
 import { limits } from './limits.ts';
 import {
+  type BranchRemoteSchema,
   type ChangedFileSchema,
   FactSchema,
   type FindRepositoriesResponse,
@@ -32,6 +34,7 @@ import {
   type SessionViewSchema,
   type Speaks,
   type SpeaksSchema,
+  type BranchRemote as WireBranchRemote,
   type ChangedFile as WireChangedFile,
   type Fact as WireFact,
   type ProgramFinding as WireProgramFinding,
@@ -362,6 +365,21 @@ export function changedFileFromWire(file: WireChangedFile): ChangedFile {
     additions: file.additions ?? null,
     deletions: file.deletions ?? null,
   };
+}
+
+export function remoteToWire({
+  name,
+  url,
+  pushed,
+}: BranchRemote): MessageInitShape<typeof BranchRemoteSchema> {
+  return { name, pushed, ...withoutNulls({ url }) };
+}
+
+/** Null for a name that git could take for something else. */
+export function remoteFromWire(remote: WireBranchRemote | undefined): BranchRemote | null {
+  if (!remote || !isRemoteName(remote.name)) return null;
+  const { name, url, pushed } = remote;
+  return { name, url: url === undefined ? null : remoteUrl(url), pushed };
 }
 
 // --- repositories ----------------------------------------------------------------------------------------------------

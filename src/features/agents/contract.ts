@@ -237,12 +237,34 @@ const removedWorktree = z.object({
   truncated: z.boolean().meta({ description: 'Whether `uncommitted` is incomplete.' }),
 });
 
+const branchRemote = z
+  .object({
+    name: z.string().meta({ description: 'For example `origin`.' }),
+    url: z.string().nullable().meta({
+      description:
+        'Its address without credentials; `git@host:path` is shown as `ssh://host/path`. Null unless it is an http, https, ssh or git address.',
+    }),
+    pushed: z.boolean().meta({
+      description:
+        'Whether the branch on the remote contains `head`, as far as the repository knows: svc does not ask the remote.',
+    }),
+  })
+  .meta({
+    id: 'BranchRemote',
+    description:
+      'The remote that git pushes the branch to, else `origin`, else the only one. It comes from the configuration of the repository, which agents can change.',
+  });
+
 export const changesRecord = z
   .object({
     git: z.boolean(),
     branch: z.string().nullable(),
     base: z.string().nullable(),
     head: z.string().nullable(),
+    remote: branchRemote.nullable().meta({
+      description:
+        'The remote of the branch. Null for an agent without its own worktree, without such a remote, and from a node of an earlier release.',
+    }),
     files: z.array(changedFile),
     truncated: z.boolean(),
   })

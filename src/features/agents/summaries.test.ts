@@ -58,7 +58,15 @@ test('have the size of the changes after each turn, and after the session', asyn
   let files = [file(2, 1), file(null, null)];
   let git = true;
   const changes = vi.fn(
-    async (): Promise<Changes> => ({ git, branch: 'main', base: null, head: null, files, truncated: false }),
+    async (): Promise<Changes> => ({
+      git,
+      branch: 'main',
+      base: null,
+      head: null,
+      remote: null,
+      files,
+      truncated: false,
+    }),
   );
   Object.assign(fixture.node.folders, { changes });
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });

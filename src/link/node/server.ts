@@ -36,6 +36,7 @@ import {
   LINK_HEADER,
   type LinkPosition,
   ProtocolError,
+  remoteToWire,
   repositoryToWire,
   safeInteger,
   TIME_HEADER,
@@ -386,10 +387,10 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async ({ workdir, base, owner }, context) => {
     this.#requireLatestLink(context);
     const changes = await this.#options.node.folders.changes({ workdir, base: base ?? null, owner });
-    const { git, branch, head, files, truncated } = changes;
+    const { git, branch, head, remote, files, truncated } = changes;
     return {
       git,
-      ...withoutNulls({ branch, base: changes.base, head }),
+      ...withoutNulls({ branch, base: changes.base, head, remote: remote && remoteToWire(remote) }),
       files: files.map(changedFileToWire),
       truncated,
     };

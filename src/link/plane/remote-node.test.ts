@@ -126,3 +126,34 @@ test('if the node resolves only existing folders, the plane normalizes the path 
     await server.close();
   }
 });
+
+test('the remote of a branch is checked again here, and a node of an earlier release reports none', async () => {
+  const changes = { git: true, branch: 'fix', base: null, head: null, files: [], truncated: false };
+  const answers: Record<string, object> = {
+    '/old': changes,
+    '/none': { ...changes, remote: null },
+    '/usual': { ...changes, remote: { name: 'origin', url: 'ssh://github.com/shop/cart', pushed: true } },
+    '/local': { ...changes, remote: { name: 'origin', url: null, pushed: false } },
+    '/secret': { ...changes, remote: { name: 'origin', url: 'https://a:b@github.com/x?c=d', pushed: false } },
+    '/script': { ...changes, remote: { name: 'origin', url: 'javascript://x/%0aalert(1)', pushed: true } },
+    '/option': { ...changes, remote: { name: '--mirror', url: null, pushed: false } },
+  };
+  const folders = { changes: async ({ workdir }: { workdir: string }) => answers[workdir] };
+  const local = { id: 'main', attach: async () => {}, detach: async () => {}, folders };
+  const server = await openTestNodeServer(local as never);
+  const plane = remoteNode(() => server.port);
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    const at = async (workdir: string) => (await plane.folders.changes({ workdir, base: null })).remote;
+    expect(await at('/old')).toBeNull();
+    expect(await at('/none')).toBeNull();
+    expect(await at('/usual')).toEqual({ name: 'origin', url: 'ssh://github.com/shop/cart', pushed: true });
+    expect(await at('/local')).toEqual({ name: 'origin', url: null, pushed: false });
+    expect(await at('/secret')).toEqual({ name: 'origin', url: 'https://github.com/x', pushed: false });
+    expect(await at('/script')).toEqual({ name: 'origin', url: null, pushed: true });
+    expect(await at('/option')).toBeNull();
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});

@@ -40,6 +40,7 @@ import {
   changedFileFromWire,
   cleanupFromWire,
   findingsFromWire,
+  remoteFromWire,
   repositoriesFromWire,
   safeInteger,
   toProblem,
@@ -388,6 +389,7 @@ class RemoteFolders implements Folders {
         branch: truncatedOrNull(changes.branch),
         base: truncatedOrNull(changes.base),
         head: truncatedOrNull(changes.head),
+        remote: remoteFromWire(changes.remote),
         files: changes.files.slice(0, sharedLimits.changed_files_max).map(changedFileFromWire),
         truncated: changes.truncated || changes.files.length > sharedLimits.changed_files_max,
       };

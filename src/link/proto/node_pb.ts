@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file node.proto.
  */
 export const file_node: GenFile = /*@__PURE__*/
-  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iZAoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIRCglsb25nX3BvbGwYBiABKAgiWQoMUHVsbFJlc3BvbnNlEiIKBmNodW5rcxgBIAMoCzISLnN2Yy5ub2RlLnYxLkNodW5rEiUKB3JlZnVzZWQYAiADKAsyFC5zdmMubm9kZS52MS5SZWZ1c2VkIi8KBUNodW5rEgoKAmlkGAEgASgNEgwKBGRhdGEYAiABKAwSDAoEbGFzdBgDIAEoCCI8CgdSZWZ1c2VkEgoKAmlkGAEgASgNEiUKB3JlZnVzYWwYAiABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsIpwDCgxTdGFydFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhAKCG93bmVyX2lkGAUgASgJEg8KB3dvcmtkaXIYBiABKAkSDAoEYXJndhgHIAMoCRIvCgNlbnYYCCADKAsyIi5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QuRW52RW50cnkSDQoFc3RkaW4YCSABKAgSDwoHb25fZXhpdBgKIAEoCRIYCgthY3Rvcl90b2tlbhgLIAEoCUgAiAEBEhcKCnN0ZXBfaW5wdXQYDCABKAlIAYgBARITCgZwcmVzZXQYDSABKAlIAogBARIUCgd0ZWFtX2lkGA4gASgJSAOIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW5CDQoLX3N0ZXBfaW5wdXRCCQoHX3ByZXNldEIKCghfdGVhbV9pZCI6Cg1TdGFydFJlc3BvbnNlEikKB3Nlc3Npb24YASABKAsyGC5zdmMubm9kZS52MS5TZXNzaW9uVmlldyJfCgtTdG9wUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGdyYWNlX21zGAIgASgNEhkKDG5vdF9hZnRlcl9tcxgDIAEoBEgAiAEBQg8KDV9ub3RfYWZ0ZXJfbXMiQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSImChJGb3JnZXRPd25lclJlcXVlc3QSEAoIb3duZXJfaWQYASABKAkiFQoTRm9yZ2V0T3duZXJSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCI5ChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIPCgd0b19tYWtlGAIgASgIIloKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCRIbChNiZWxvd193b3JrdHJlZV9yb290GAIgASgIEhIKCmNsYWltZWRfYnkYAyABKAki7QEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBEhIKBW93bmVyGAcgASgJSASIAQESFQoIcmVjb3JkZWQYCCABKAhIBYgBAUIKCghfd29ya2RpckIHCgVfcmVwb0IGCgRfcmVmQgcKBV9yb290QggKBl9vd25lckILCglfcmVjb3JkZWQiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIm0KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIlwKE0NoZWNrUmVtb3ZhbFJlcXVlc3QSJwoId29ya3RyZWUYASABKAsyFS5zdmMubm9kZS52MS5Xb3JrdHJlZRISCgVvd25lchgCIAEoCUgAiAEBQggKBl9vd25lciJCChRDaGVja1JlbW92YWxSZXNwb25zZRIZCgxrZXB0X2JlY2F1c2UYASABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIl4KEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEhIKBW93bmVyGAMgASgJSAGIAQFCBwoFX2Jhc2VCCAoGX293bmVyIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyKNAQoQR2V0Q2hhbmdlUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEhEKBGJhc2UYAiABKAlIAIgBARIMCgRwYXRoGAMgASgJEhIKBW93bmVyGAQgASgJSAGIAQESFAoHY29udGV4dBgFIAEoDUgCiAEBQgcKBV9iYXNlQggKBl9vd25lckIKCghfY29udGV4dCJcChFHZXRDaGFuZ2VSZXNwb25zZRImCgRmaWxlGAEgASgLMhguc3ZjLm5vZGUudjEuQ2hhbmdlZEZpbGUSDAoEZGlmZhgCIAEoCRIRCgl0cnVuY2F0ZWQYAyABKAgiXAoPR2V0UGF0Y2hSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEhIKBW93bmVyGAMgASgJSAGIAQFCBwoFX2Jhc2VCCAoGX293bmVyIiAKEEdldFBhdGNoUmVzcG9uc2USDAoEZGF0YRgBIAEoDCJQChBGaW5kRmlsZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSDQoFd29yZHMYAiABKAkSEgoFb3duZXIYAyABKAlIAIgBAUIICgZfb3duZXIiQgoRRmluZEZpbGVzUmVzcG9uc2USCwoDZ2l0GAEgASgIEg0KBXBhdGhzGAIgAygJEhEKCXRydW5jYXRlZBgDIAEoCCJiChdGaW5kUmVwb3NpdG9yaWVzUmVxdWVzdBINCgVmaXJzdBgBIAMoCRISCgVvd25lchgCIAEoCUgAiAEBEhEKBHBhdGgYAyABKAlIAYgBAUIICgZfb3duZXJCBwoFX3BhdGgiawoYRmluZFJlcG9zaXRvcmllc1Jlc3BvbnNlEg0KBXJvb3RzGAEgAygJEi0KDHJlcG9zaXRvcmllcxgCIAMoCzIXLnN2Yy5ub2RlLnYxLlJlcG9zaXRvcnkSEQoJdHJ1bmNhdGVkGAMgASgIIlgKClJlcG9zaXRvcnkSDAoEcGF0aBgBIAEoCRITCgZicmFuY2gYAiABKAlIAIgBARISCgVkaXJ0eRgDIAEoCEgBiAEBQgkKB19icmFuY2hCCAoGX2RpcnR5IkAKEEdldEhlYWx0aFJlcXVlc3QSGgoNd29ya3RyZWVfcm9vdBgBIAEoCUgAiAEBQhAKDl93b3JrdHJlZV9yb290IoICChFHZXRIZWFsdGhSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIWCg51cHRpbWVfc2Vjb25kcxgDIAEoBBIVCg1zZXNzaW9uc19saXZlGAQgASgNEh8KBGRpc2sYBSABKAsyES5zdmMubm9kZS52MS5EaXNrEg8KB3RpbWVfbXMYBiABKAQSGAoQaGFzX2RlZmF1bHRfcm9vdBgHIAEoCBIiChV3b3JrdHJlZV9yb290X3Byb2JsZW0YCCABKAlIAIgBAUIYChZfd29ya3RyZWVfcm9vdF9wcm9ibGVtIj4KDFByb2JlUmVxdWVzdBIuCghwcm9ncmFtcxgBIAMoCzIcLnN2Yy5ub2RlLnYxLlByb2dyYW1RdWVzdGlvbiJUCg9Qcm9ncmFtUXVlc3Rpb24SDwoHcHJvZ3JhbRgBIAEoCRIUCgx2ZXJzaW9uX2FyZ3YYAiADKAkSCwoDZW52GAMgAygJEg0KBWZpbGVzGAQgAygJIj4KDVByb2JlUmVzcG9uc2USLQoIZmluZGluZ3MYASADKAsyGy5zdmMubm9kZS52MS5Qcm9ncmFtRmluZGluZyJ0Cg5Qcm9ncmFtRmluZGluZxIRCgRwYXRoGAEgASgJSACIAQESFAoHdmVyc2lvbhgCIAEoCUgBiAEBEg8KB2Vudl9zZXQYAyADKAkSEwoLZmlsZXNfZm91bmQYBCADKAlCBwoFX3BhdGhCCgoIX3ZlcnNpb24iVQoERGlzaxIMCgRwYXRoGAEgASgJEhIKCmZyZWVfYnl0ZXMYAiABKAQSEwoLdG90YWxfYnl0ZXMYAyABKAQSFgoOc3RhcnRzX2FsbG93ZWQYBCABKAgiWgoQQmVnaW5Kb2luUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEiMKBnNwZWFrcxgDIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJmChFCZWdpbkpvaW5SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAMgASgJIoEBChNDb21wbGV0ZUpvaW5SZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJEhUKDXNoYXJlZF9zZWNyZXQYAyABKAkSDgoGaXNzdWVyGAQgASgJEhAKCGF1ZGllbmNlGAUgASgJEhAKCHBsYW5lX2lkGAYgASgJIhYKFENvbXBsZXRlSm9pblJlc3BvbnNlIhUKE0JlZ2luUmVuZXdhbFJlcXVlc3QiMwoUQmVnaW5SZW5ld2FsUmVzcG9uc2USGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgBIAEoCSI5ChZDb21wbGV0ZVJlbmV3YWxSZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJIhkKF0NvbXBsZXRlUmVuZXdhbFJlc3BvbnNlIvoBCgtTZXNzaW9uVmlldxISCgpzZXNzaW9uX2lkGAEgASgJEiMKBmxhdW5jaBgCIAEoCzITLnN2Yy5ub2RlLnYxLkxhdW5jaBINCgVwaGFzZRgDIAEoCRIQCgNwaWQYBCABKANIAIgBARIaCg1zdGFydGVkX2F0X21zGAUgASgESAGIAQESJAoDZW5kGAYgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZBITCgtzdGRpbl9ieXRlcxgHIAEoBBIgCgVmYWN0cxgIIAMoCzIRLnN2Yy5ub2RlLnYxLkZhY3RCBgoEX3BpZEIQCg5fc3RhcnRlZF9hdF9tcyKjAQoGTGF1bmNoEhAKCHBsYW5lX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhIKCmFnZW50X25hbWUYAyABKAkSEAoIb3duZXJfaWQYBCABKAkSDwoHd29ya2RpchgFIAEoCRIMCgRhcmd2GAYgAygJEhAKCGVudl9rZXlzGAcgAygJEg0KBXN0ZGluGAggASgIEg8KB29uX2V4aXQYCSABKAkivQEKBEZhY3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAQSDQoFYXRfbXMYAyABKAQSJwoHc3RhcnRlZBgEIAEoCzIULnN2Yy5ub2RlLnYxLlN0YXJ0ZWRIABIoCgVlbmRlZBgFIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmRIABInCgd0cm91YmxlGAYgASgLMhQuc3ZjLm5vZGUudjEuVHJvdWJsZUgAQgYKBGJvZHkiLQoHU3RhcnRlZBILCgNwaWQYASABKAMSFQoNc3RhcnRlZF9hdF9tcxgCIAEoBCKrAgoKU2Vzc2lvbkVuZBIWCglleGl0X2NvZGUYASABKAVIAIgBARIYCgtleGl0X3NpZ25hbBgCIAEoCUgBiAEBEhMKBnJlYXNvbhgDIAEoCUgCiAEBEhQKB21lc3NhZ2UYBCABKAlIA4gBARIUCgxzdGRvdXRfYnl0ZXMYBSABKAQSFAoMc3RkZXJyX2J5dGVzGAYgASgEEhQKB2NsZWFudXAYByABKAlIBIgBARIoCglsZWZ0b3ZlcnMYCCADKAsyFS5zdmMubm9kZS52MS5MZWZ0b3ZlchITCgtlbmRlZF9hdF9tcxgJIAEoBEIMCgpfZXhpdF9jb2RlQg4KDF9leGl0X3NpZ25hbEIJCgdfcmVhc29uQgoKCF9tZXNzYWdlQgoKCF9jbGVhbnVwIigKCExlZnRvdmVyEgsKA3BpZBgBIAEoAxIPCgdjb21tYW5kGAIgASgJIjcKB1Ryb3VibGUSDAoEY29kZRgBIAEoCRINCgVlcnJvchgCIAEoCRIPCgdkZXRhaWxzGAMgASgJInkKB1JlZnVzYWwSDAoEa2luZBgBIAEoCRIMCgRjb2RlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSFQoNYWxsb3dlZF9wYXRocxgEIAMoCRIZCgxyZWZ1c2VkX3BhdGgYBSABKAlIAIgBAUIPCg1fcmVmdXNlZF9wYXRoMvcMCgtOb2RlU2VydmljZRJFCgZBdHRhY2gSGi5zdmMubm9kZS52MS5BdHRhY2hSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuQXR0YWNoUmVzcG9uc2UoATABEj8KBFB1bGwSGC5zdmMubm9kZS52MS5QdWxsUmVxdWVzdBoZLnN2Yy5ub2RlLnYxLlB1bGxSZXNwb25zZSgBMAESPgoFU3RhcnQSGS5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QaGi5zdmMubm9kZS52MS5TdGFydFJlc3BvbnNlEjsKBFN0b3ASGC5zdmMubm9kZS52MS5TdG9wUmVxdWVzdBoZLnN2Yy5ub2RlLnYxLlN0b3BSZXNwb25zZRI+CgVJbnB1dBIZLnN2Yy5ub2RlLnYxLklucHV0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLklucHV0UmVzcG9uc2USQQoGRm9yZ2V0Ehouc3ZjLm5vZGUudjEuRm9yZ2V0UmVxdWVzdBobLnN2Yy5ub2RlLnYxLkZvcmdldFJlc3BvbnNlElAKC0ZvcmdldE93bmVyEh8uc3ZjLm5vZGUudjEuRm9yZ2V0T3duZXJSZXF1ZXN0GiAuc3ZjLm5vZGUudjEuRm9yZ2V0T3duZXJSZXNwb25zZRJWCg1HZXRTdGVwT3V0cHV0EiEuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlcXVlc3QaIi5zdmMubm9kZS52MS5HZXRTdGVwT3V0cHV0UmVzcG9uc2USWQoOUmVzb2x2ZVdvcmtkaXISIi5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlcXVlc3QaIy5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlc3BvbnNlElkKDkNyZWF0ZVdvcmt0cmVlEiIuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXNwb25zZRJZCg5SZW1vdmVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USUwoMQ2hlY2tSZW1vdmFsEiAuc3ZjLm5vZGUudjEuQ2hlY2tSZW1vdmFsUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkNoZWNrUmVtb3ZhbFJlc3BvbnNlEk0KCkdldENoYW5nZXMSHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXNwb25zZRJKCglHZXRDaGFuZ2USHS5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVzcG9uc2USSQoIR2V0UGF0Y2gSHC5zdmMubm9kZS52MS5HZXRQYXRjaFJlcXVlc3QaHS5zdmMubm9kZS52MS5HZXRQYXRjaFJlc3BvbnNlMAESSgoJRmluZEZpbGVzEh0uc3ZjLm5vZGUudjEuRmluZEZpbGVzUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkZpbmRGaWxlc1Jlc3BvbnNlEl8KEEZpbmRSZXBvc2l0b3JpZXMSJC5zdmMubm9kZS52MS5GaW5kUmVwb3NpdG9yaWVzUmVxdWVzdBolLnN2Yy5ub2RlLnYxLkZpbmRSZXBvc2l0b3JpZXNSZXNwb25zZRJKCglHZXRIZWFsdGgSHS5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVzcG9uc2USPgoFUHJvYmUSGS5zdmMubm9kZS52MS5Qcm9iZVJlcXVlc3QaGi5zdmMubm9kZS52MS5Qcm9iZVJlc3BvbnNlElMKDEJlZ2luUmVuZXdhbBIgLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlcXVlc3QaIS5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXNwb25zZRJcCg9Db21wbGV0ZVJlbmV3YWwSIy5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXF1ZXN0GiQuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVzcG9uc2UyrgEKC0pvaW5TZXJ2aWNlEkoKCUJlZ2luSm9pbhIdLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlcXVlc3QaHi5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXNwb25zZRJTCgxDb21wbGV0ZUpvaW4SIC5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iZAoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIRCglsb25nX3BvbGwYBiABKAgiWQoMUHVsbFJlc3BvbnNlEiIKBmNodW5rcxgBIAMoCzISLnN2Yy5ub2RlLnYxLkNodW5rEiUKB3JlZnVzZWQYAiADKAsyFC5zdmMubm9kZS52MS5SZWZ1c2VkIi8KBUNodW5rEgoKAmlkGAEgASgNEgwKBGRhdGEYAiABKAwSDAoEbGFzdBgDIAEoCCI8CgdSZWZ1c2VkEgoKAmlkGAEgASgNEiUKB3JlZnVzYWwYAiABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsIpwDCgxTdGFydFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhAKCG93bmVyX2lkGAUgASgJEg8KB3dvcmtkaXIYBiABKAkSDAoEYXJndhgHIAMoCRIvCgNlbnYYCCADKAsyIi5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QuRW52RW50cnkSDQoFc3RkaW4YCSABKAgSDwoHb25fZXhpdBgKIAEoCRIYCgthY3Rvcl90b2tlbhgLIAEoCUgAiAEBEhcKCnN0ZXBfaW5wdXQYDCABKAlIAYgBARITCgZwcmVzZXQYDSABKAlIAogBARIUCgd0ZWFtX2lkGA4gASgJSAOIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW5CDQoLX3N0ZXBfaW5wdXRCCQoHX3ByZXNldEIKCghfdGVhbV9pZCI6Cg1TdGFydFJlc3BvbnNlEikKB3Nlc3Npb24YASABKAsyGC5zdmMubm9kZS52MS5TZXNzaW9uVmlldyJfCgtTdG9wUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGdyYWNlX21zGAIgASgNEhkKDG5vdF9hZnRlcl9tcxgDIAEoBEgAiAEBQg8KDV9ub3RfYWZ0ZXJfbXMiQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSImChJGb3JnZXRPd25lclJlcXVlc3QSEAoIb3duZXJfaWQYASABKAkiFQoTRm9yZ2V0T3duZXJSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCI5ChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIPCgd0b19tYWtlGAIgASgIIloKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCRIbChNiZWxvd193b3JrdHJlZV9yb290GAIgASgIEhIKCmNsYWltZWRfYnkYAyABKAki7QEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBEhIKBW93bmVyGAcgASgJSASIAQESFQoIcmVjb3JkZWQYCCABKAhIBYgBAUIKCghfd29ya2RpckIHCgVfcmVwb0IGCgRfcmVmQgcKBV9yb290QggKBl9vd25lckILCglfcmVjb3JkZWQiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIm0KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIlwKE0NoZWNrUmVtb3ZhbFJlcXVlc3QSJwoId29ya3RyZWUYASABKAsyFS5zdmMubm9kZS52MS5Xb3JrdHJlZRISCgVvd25lchgCIAEoCUgAiAEBQggKBl9vd25lciJCChRDaGVja1JlbW92YWxSZXNwb25zZRIZCgxrZXB0X2JlY2F1c2UYASABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIl4KEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEhIKBW93bmVyGAMgASgJSAGIAQFCBwoFX2Jhc2VCCAoGX293bmVyIvABChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAgSLgoGcmVtb3RlGAcgASgLMhkuc3ZjLm5vZGUudjEuQnJhbmNoUmVtb3RlSAOIAQFCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZEIJCgdfcmVtb3RlIkYKDEJyYW5jaFJlbW90ZRIMCgRuYW1lGAEgASgJEhAKA3VybBgCIAEoCUgAiAEBEg4KBnB1c2hlZBgDIAEoCEIGCgRfdXJsIpMBCgtDaGFuZ2VkRmlsZRIMCgRwYXRoGAEgASgJEhEKBGZyb20YAiABKAlIAIgBARIOCgZzdGF0dXMYAyABKAkSFgoJYWRkaXRpb25zGAQgASgNSAGIAQESFgoJZGVsZXRpb25zGAUgASgNSAKIAQFCBwoFX2Zyb21CDAoKX2FkZGl0aW9uc0IMCgpfZGVsZXRpb25zIo0BChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAkSEgoFb3duZXIYBCABKAlIAYgBARIUCgdjb250ZXh0GAUgASgNSAKIAQFCBwoFX2Jhc2VCCAoGX293bmVyQgoKCF9jb250ZXh0IlwKEUdldENoYW5nZVJlc3BvbnNlEiYKBGZpbGUYASABKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIMCgRkaWZmGAIgASgJEhEKCXRydW5jYXRlZBgDIAEoCCJcCg9HZXRQYXRjaFJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQESEgoFb3duZXIYAyABKAlIAYgBAUIHCgVfYmFzZUIICgZfb3duZXIiIAoQR2V0UGF0Y2hSZXNwb25zZRIMCgRkYXRhGAEgASgMIlAKEEZpbmRGaWxlc1JlcXVlc3QSDwoHd29ya2RpchgBIAEoCRINCgV3b3JkcxgCIAEoCRISCgVvd25lchgDIAEoCUgAiAEBQggKBl9vd25lciJCChFGaW5kRmlsZXNSZXNwb25zZRILCgNnaXQYASABKAgSDQoFcGF0aHMYAiADKAkSEQoJdHJ1bmNhdGVkGAMgASgIImIKF0ZpbmRSZXBvc2l0b3JpZXNSZXF1ZXN0Eg0KBWZpcnN0GAEgAygJEhIKBW93bmVyGAIgASgJSACIAQESEQoEcGF0aBgDIAEoCUgBiAEBQggKBl9vd25lckIHCgVfcGF0aCJrChhGaW5kUmVwb3NpdG9yaWVzUmVzcG9uc2USDQoFcm9vdHMYASADKAkSLQoMcmVwb3NpdG9yaWVzGAIgAygLMhcuc3ZjLm5vZGUudjEuUmVwb3NpdG9yeRIRCgl0cnVuY2F0ZWQYAyABKAgiWAoKUmVwb3NpdG9yeRIMCgRwYXRoGAEgASgJEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhIKBWRpcnR5GAMgASgISAGIAQFCCQoHX2JyYW5jaEIICgZfZGlydHkiQAoQR2V0SGVhbHRoUmVxdWVzdBIaCg13b3JrdHJlZV9yb290GAEgASgJSACIAQFCEAoOX3dvcmt0cmVlX3Jvb3QiggIKEUdldEhlYWx0aFJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhYKDnVwdGltZV9zZWNvbmRzGAMgASgEEhUKDXNlc3Npb25zX2xpdmUYBCABKA0SHwoEZGlzaxgFIAEoCzIRLnN2Yy5ub2RlLnYxLkRpc2sSDwoHdGltZV9tcxgGIAEoBBIYChBoYXNfZGVmYXVsdF9yb290GAcgASgIEiIKFXdvcmt0cmVlX3Jvb3RfcHJvYmxlbRgIIAEoCUgAiAEBQhgKFl93b3JrdHJlZV9yb290X3Byb2JsZW0iPgoMUHJvYmVSZXF1ZXN0Ei4KCHByb2dyYW1zGAEgAygLMhwuc3ZjLm5vZGUudjEuUHJvZ3JhbVF1ZXN0aW9uIlQKD1Byb2dyYW1RdWVzdGlvbhIPCgdwcm9ncmFtGAEgASgJEhQKDHZlcnNpb25fYXJndhgCIAMoCRILCgNlbnYYAyADKAkSDQoFZmlsZXMYBCADKAkiPgoNUHJvYmVSZXNwb25zZRItCghmaW5kaW5ncxgBIAMoCzIbLnN2Yy5ub2RlLnYxLlByb2dyYW1GaW5kaW5nInQKDlByb2dyYW1GaW5kaW5nEhEKBHBhdGgYASABKAlIAIgBARIUCgd2ZXJzaW9uGAIgASgJSAGIAQESDwoHZW52X3NldBgDIAMoCRITCgtmaWxlc19mb3VuZBgEIAMoCUIHCgVfcGF0aEIKCghfdmVyc2lvbiJVCgREaXNrEgwKBHBhdGgYASABKAkSEgoKZnJlZV9ieXRlcxgCIAEoBBITCgt0b3RhbF9ieXRlcxgDIAEoBBIWCg5zdGFydHNfYWxsb3dlZBgEIAEoCCJaChBCZWdpbkpvaW5SZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEAoIcGxhbmVfaWQYAiABKAkSIwoGc3BlYWtzGAMgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzImYKEUJlZ2luSm9pblJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhsKE2NlcnRpZmljYXRlX3JlcXVlc3QYAyABKAkigQEKE0NvbXBsZXRlSm9pblJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkSFQoNc2hhcmVkX3NlY3JldBgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSEAoIYXVkaWVuY2UYBSABKAkSEAoIcGxhbmVfaWQYBiABKAkiFgoUQ29tcGxldGVKb2luUmVzcG9uc2UiFQoTQmVnaW5SZW5ld2FsUmVxdWVzdCIzChRCZWdpblJlbmV3YWxSZXNwb25zZRIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAEgASgJIjkKFkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkiGQoXQ29tcGxldGVSZW5ld2FsUmVzcG9uc2Ui+gEKC1Nlc3Npb25WaWV3EhIKCnNlc3Npb25faWQYASABKAkSIwoGbGF1bmNoGAIgASgLMhMuc3ZjLm5vZGUudjEuTGF1bmNoEg0KBXBoYXNlGAMgASgJEhAKA3BpZBgEIAEoA0gAiAEBEhoKDXN0YXJ0ZWRfYXRfbXMYBSABKARIAYgBARIkCgNlbmQYBiABKAsyFy5zdmMubm9kZS52MS5TZXNzaW9uRW5kEhMKC3N0ZGluX2J5dGVzGAcgASgEEiAKBWZhY3RzGAggAygLMhEuc3ZjLm5vZGUudjEuRmFjdEIGCgRfcGlkQhAKDl9zdGFydGVkX2F0X21zIqMBCgZMYXVuY2gSEAoIcGxhbmVfaWQYASABKAkSEAoIYWdlbnRfaWQYAiABKAkSEgoKYWdlbnRfbmFtZRgDIAEoCRIQCghvd25lcl9pZBgEIAEoCRIPCgd3b3JrZGlyGAUgASgJEgwKBGFyZ3YYBiADKAkSEAoIZW52X2tleXMYByADKAkSDQoFc3RkaW4YCCABKAgSDwoHb25fZXhpdBgJIAEoCSK9AQoERmFjdBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBm51bWJlchgCIAEoBBINCgVhdF9tcxgDIAEoBBInCgdzdGFydGVkGAQgASgLMhQuc3ZjLm5vZGUudjEuU3RhcnRlZEgAEigKBWVuZGVkGAUgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZEgAEicKB3Ryb3VibGUYBiABKAsyFC5zdmMubm9kZS52MS5Ucm91YmxlSABCBgoEYm9keSItCgdTdGFydGVkEgsKA3BpZBgBIAEoAxIVCg1zdGFydGVkX2F0X21zGAIgASgEIqsCCgpTZXNzaW9uRW5kEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBEhgKC2V4aXRfc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFAoHbWVzc2FnZRgEIAEoCUgDiAEBEhQKDHN0ZG91dF9ieXRlcxgFIAEoBBIUCgxzdGRlcnJfYnl0ZXMYBiABKAQSFAoHY2xlYW51cBgHIAEoCUgEiAEBEigKCWxlZnRvdmVycxgIIAMoCzIVLnN2Yy5ub2RlLnYxLkxlZnRvdmVyEhMKC2VuZGVkX2F0X21zGAkgASgEQgwKCl9leGl0X2NvZGVCDgoMX2V4aXRfc2lnbmFsQgkKB19yZWFzb25CCgoIX21lc3NhZ2VCCgoIX2NsZWFudXAiKAoITGVmdG92ZXISCwoDcGlkGAEgASgDEg8KB2NvbW1hbmQYAiABKAkiNwoHVHJvdWJsZRIMCgRjb2RlGAEgASgJEg0KBWVycm9yGAIgASgJEg8KB2RldGFpbHMYAyABKAkieQoHUmVmdXNhbBIMCgRraW5kGAEgASgJEgwKBGNvZGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIVCg1hbGxvd2VkX3BhdGhzGAQgAygJEhkKDHJlZnVzZWRfcGF0aBgFIAEoCUgAiAEBQg8KDV9yZWZ1c2VkX3BhdGgy9wwKC05vZGVTZXJ2aWNlEkUKBkF0dGFjaBIaLnN2Yy5ub2RlLnYxLkF0dGFjaFJlcXVlc3QaGy5zdmMubm9kZS52MS5BdHRhY2hSZXNwb25zZSgBMAESPwoEUHVsbBIYLnN2Yy5ub2RlLnYxLlB1bGxSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuUHVsbFJlc3BvbnNlKAEwARI+CgVTdGFydBIZLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlN0YXJ0UmVzcG9uc2USOwoEU3RvcBIYLnN2Yy5ub2RlLnYxLlN0b3BSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuU3RvcFJlc3BvbnNlEj4KBUlucHV0Ehkuc3ZjLm5vZGUudjEuSW5wdXRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuSW5wdXRSZXNwb25zZRJBCgZGb3JnZXQSGi5zdmMubm9kZS52MS5Gb3JnZXRSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuRm9yZ2V0UmVzcG9uc2USUAoLRm9yZ2V0T3duZXISHy5zdmMubm9kZS52MS5Gb3JnZXRPd25lclJlcXVlc3QaIC5zdmMubm9kZS52MS5Gb3JnZXRPd25lclJlc3BvbnNlElYKDUdldFN0ZXBPdXRwdXQSIS5zdmMubm9kZS52MS5HZXRTdGVwT3V0cHV0UmVxdWVzdBoiLnN2Yy5ub2RlLnYxLkdldFN0ZXBPdXRwdXRSZXNwb25zZRJZCg5SZXNvbHZlV29ya2RpchIiLnN2Yy5ub2RlLnYxLlJlc29sdmVXb3JrZGlyUmVxdWVzdBojLnN2Yy5ub2RlLnYxLlJlc29sdmVXb3JrZGlyUmVzcG9uc2USWQoOQ3JlYXRlV29ya3RyZWUSIi5zdmMubm9kZS52MS5DcmVhdGVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5DcmVhdGVXb3JrdHJlZVJlc3BvbnNlElkKDlJlbW92ZVdvcmt0cmVlEiIuc3ZjLm5vZGUudjEuUmVtb3ZlV29ya3RyZWVSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVtb3ZlV29ya3RyZWVSZXNwb25zZRJTCgxDaGVja1JlbW92YWwSIC5zdmMubm9kZS52MS5DaGVja1JlbW92YWxSZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQ2hlY2tSZW1vdmFsUmVzcG9uc2USTQoKR2V0Q2hhbmdlcxIeLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXF1ZXN0Gh8uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlc1Jlc3BvbnNlEkoKCUdldENoYW5nZRIdLnN2Yy5ub2RlLnYxLkdldENoYW5nZVJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXNwb25zZRJJCghHZXRQYXRjaBIcLnN2Yy5ub2RlLnYxLkdldFBhdGNoUmVxdWVzdBodLnN2Yy5ub2RlLnYxLkdldFBhdGNoUmVzcG9uc2UwARJKCglGaW5kRmlsZXMSHS5zdmMubm9kZS52MS5GaW5kRmlsZXNSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuRmluZEZpbGVzUmVzcG9uc2USXwoQRmluZFJlcG9zaXRvcmllcxIkLnN2Yy5ub2RlLnYxLkZpbmRSZXBvc2l0b3JpZXNSZXF1ZXN0GiUuc3ZjLm5vZGUudjEuRmluZFJlcG9zaXRvcmllc1Jlc3BvbnNlEkoKCUdldEhlYWx0aBIdLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXNwb25zZRI+CgVQcm9iZRIZLnN2Yy5ub2RlLnYxLlByb2JlUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlByb2JlUmVzcG9uc2USUwoMQmVnaW5SZW5ld2FsEiAuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlc3BvbnNlElwKD0NvbXBsZXRlUmVuZXdhbBIjLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QaJC5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXNwb25zZTKuAQoLSm9pblNlcnZpY2USSgoJQmVnaW5Kb2luEh0uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlc3BvbnNlElMKDENvbXBsZXRlSm9pbhIgLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlcXVlc3QaIS5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message svc.node.v1.AttachRequest
@@ -1125,6 +1125,13 @@ export type GetChangesResponse = Message<"svc.node.v1.GetChangesResponse"> & {
    * @generated from field: bool truncated = 6;
    */
   truncated: boolean;
+
+  /**
+   * Absent: there is none, or the node is of an earlier release.
+   *
+   * @generated from field: optional svc.node.v1.BranchRemote remote = 7;
+   */
+  remote?: BranchRemote | undefined;
 };
 
 /**
@@ -1133,6 +1140,33 @@ export type GetChangesResponse = Message<"svc.node.v1.GetChangesResponse"> & {
  */
 export const GetChangesResponseSchema: GenMessage<GetChangesResponse> = /*@__PURE__*/
   messageDesc(file_node, 37);
+
+/**
+ * @generated from message svc.node.v1.BranchRemote
+ */
+export type BranchRemote = Message<"svc.node.v1.BranchRemote"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: optional string url = 2;
+   */
+  url?: string | undefined;
+
+  /**
+   * @generated from field: bool pushed = 3;
+   */
+  pushed: boolean;
+};
+
+/**
+ * Describes the message svc.node.v1.BranchRemote.
+ * Use `create(BranchRemoteSchema)` to create a new message.
+ */
+export const BranchRemoteSchema: GenMessage<BranchRemote> = /*@__PURE__*/
+  messageDesc(file_node, 38);
 
 /**
  * @generated from message svc.node.v1.ChangedFile
@@ -1169,7 +1203,7 @@ export type ChangedFile = Message<"svc.node.v1.ChangedFile"> & {
  * Use `create(ChangedFileSchema)` to create a new message.
  */
 export const ChangedFileSchema: GenMessage<ChangedFile> = /*@__PURE__*/
-  messageDesc(file_node, 38);
+  messageDesc(file_node, 39);
 
 /**
  * @generated from message svc.node.v1.GetChangeRequest
@@ -1208,7 +1242,7 @@ export type GetChangeRequest = Message<"svc.node.v1.GetChangeRequest"> & {
  * Use `create(GetChangeRequestSchema)` to create a new message.
  */
 export const GetChangeRequestSchema: GenMessage<GetChangeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 39);
+  messageDesc(file_node, 40);
 
 /**
  * @generated from message svc.node.v1.GetChangeResponse
@@ -1235,7 +1269,7 @@ export type GetChangeResponse = Message<"svc.node.v1.GetChangeResponse"> & {
  * Use `create(GetChangeResponseSchema)` to create a new message.
  */
 export const GetChangeResponseSchema: GenMessage<GetChangeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 40);
+  messageDesc(file_node, 41);
 
 /**
  * @generated from message svc.node.v1.GetPatchRequest
@@ -1262,7 +1296,7 @@ export type GetPatchRequest = Message<"svc.node.v1.GetPatchRequest"> & {
  * Use `create(GetPatchRequestSchema)` to create a new message.
  */
 export const GetPatchRequestSchema: GenMessage<GetPatchRequest> = /*@__PURE__*/
-  messageDesc(file_node, 41);
+  messageDesc(file_node, 42);
 
 /**
  * @generated from message svc.node.v1.GetPatchResponse
@@ -1279,7 +1313,7 @@ export type GetPatchResponse = Message<"svc.node.v1.GetPatchResponse"> & {
  * Use `create(GetPatchResponseSchema)` to create a new message.
  */
 export const GetPatchResponseSchema: GenMessage<GetPatchResponse> = /*@__PURE__*/
-  messageDesc(file_node, 42);
+  messageDesc(file_node, 43);
 
 /**
  * @generated from message svc.node.v1.FindFilesRequest
@@ -1306,7 +1340,7 @@ export type FindFilesRequest = Message<"svc.node.v1.FindFilesRequest"> & {
  * Use `create(FindFilesRequestSchema)` to create a new message.
  */
 export const FindFilesRequestSchema: GenMessage<FindFilesRequest> = /*@__PURE__*/
-  messageDesc(file_node, 43);
+  messageDesc(file_node, 44);
 
 /**
  * @generated from message svc.node.v1.FindFilesResponse
@@ -1333,7 +1367,7 @@ export type FindFilesResponse = Message<"svc.node.v1.FindFilesResponse"> & {
  * Use `create(FindFilesResponseSchema)` to create a new message.
  */
 export const FindFilesResponseSchema: GenMessage<FindFilesResponse> = /*@__PURE__*/
-  messageDesc(file_node, 44);
+  messageDesc(file_node, 45);
 
 /**
  * @generated from message svc.node.v1.FindRepositoriesRequest
@@ -1364,7 +1398,7 @@ export type FindRepositoriesRequest = Message<"svc.node.v1.FindRepositoriesReque
  * Use `create(FindRepositoriesRequestSchema)` to create a new message.
  */
 export const FindRepositoriesRequestSchema: GenMessage<FindRepositoriesRequest> = /*@__PURE__*/
-  messageDesc(file_node, 45);
+  messageDesc(file_node, 46);
 
 /**
  * @generated from message svc.node.v1.FindRepositoriesResponse
@@ -1393,7 +1427,7 @@ export type FindRepositoriesResponse = Message<"svc.node.v1.FindRepositoriesResp
  * Use `create(FindRepositoriesResponseSchema)` to create a new message.
  */
 export const FindRepositoriesResponseSchema: GenMessage<FindRepositoriesResponse> = /*@__PURE__*/
-  messageDesc(file_node, 46);
+  messageDesc(file_node, 47);
 
 /**
  * @generated from message svc.node.v1.Repository
@@ -1424,7 +1458,7 @@ export type Repository = Message<"svc.node.v1.Repository"> & {
  * Use `create(RepositorySchema)` to create a new message.
  */
 export const RepositorySchema: GenMessage<Repository> = /*@__PURE__*/
-  messageDesc(file_node, 47);
+  messageDesc(file_node, 48);
 
 /**
  * @generated from message svc.node.v1.GetHealthRequest
@@ -1443,7 +1477,7 @@ export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
  * Use `create(GetHealthRequestSchema)` to create a new message.
  */
 export const GetHealthRequestSchema: GenMessage<GetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_node, 48);
+  messageDesc(file_node, 49);
 
 /**
  * @generated from message svc.node.v1.GetHealthResponse
@@ -1495,7 +1529,7 @@ export type GetHealthResponse = Message<"svc.node.v1.GetHealthResponse"> & {
  * Use `create(GetHealthResponseSchema)` to create a new message.
  */
 export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_node, 49);
+  messageDesc(file_node, 50);
 
 /**
  * @generated from message svc.node.v1.ProbeRequest
@@ -1512,7 +1546,7 @@ export type ProbeRequest = Message<"svc.node.v1.ProbeRequest"> & {
  * Use `create(ProbeRequestSchema)` to create a new message.
  */
 export const ProbeRequestSchema: GenMessage<ProbeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 50);
+  messageDesc(file_node, 51);
 
 /**
  * @generated from message svc.node.v1.ProgramQuestion
@@ -1550,7 +1584,7 @@ export type ProgramQuestion = Message<"svc.node.v1.ProgramQuestion"> & {
  * Use `create(ProgramQuestionSchema)` to create a new message.
  */
 export const ProgramQuestionSchema: GenMessage<ProgramQuestion> = /*@__PURE__*/
-  messageDesc(file_node, 51);
+  messageDesc(file_node, 52);
 
 /**
  * One finding per question, in order.
@@ -1569,7 +1603,7 @@ export type ProbeResponse = Message<"svc.node.v1.ProbeResponse"> & {
  * Use `create(ProbeResponseSchema)` to create a new message.
  */
 export const ProbeResponseSchema: GenMessage<ProbeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 52);
+  messageDesc(file_node, 53);
 
 /**
  * @generated from message svc.node.v1.ProgramFinding
@@ -1603,7 +1637,7 @@ export type ProgramFinding = Message<"svc.node.v1.ProgramFinding"> & {
  * Use `create(ProgramFindingSchema)` to create a new message.
  */
 export const ProgramFindingSchema: GenMessage<ProgramFinding> = /*@__PURE__*/
-  messageDesc(file_node, 53);
+  messageDesc(file_node, 54);
 
 /**
  * @generated from message svc.node.v1.Disk
@@ -1635,7 +1669,7 @@ export type Disk = Message<"svc.node.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_node, 54);
+  messageDesc(file_node, 55);
 
 /**
  * @generated from message svc.node.v1.BeginJoinRequest
@@ -1664,7 +1698,7 @@ export type BeginJoinRequest = Message<"svc.node.v1.BeginJoinRequest"> & {
  * Use `create(BeginJoinRequestSchema)` to create a new message.
  */
 export const BeginJoinRequestSchema: GenMessage<BeginJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 55);
+  messageDesc(file_node, 56);
 
 /**
  * @generated from message svc.node.v1.BeginJoinResponse
@@ -1693,7 +1727,7 @@ export type BeginJoinResponse = Message<"svc.node.v1.BeginJoinResponse"> & {
  * Use `create(BeginJoinResponseSchema)` to create a new message.
  */
 export const BeginJoinResponseSchema: GenMessage<BeginJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 56);
+  messageDesc(file_node, 57);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinRequest
@@ -1739,7 +1773,7 @@ export type CompleteJoinRequest = Message<"svc.node.v1.CompleteJoinRequest"> & {
  * Use `create(CompleteJoinRequestSchema)` to create a new message.
  */
 export const CompleteJoinRequestSchema: GenMessage<CompleteJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 57);
+  messageDesc(file_node, 58);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinResponse
@@ -1752,7 +1786,7 @@ export type CompleteJoinResponse = Message<"svc.node.v1.CompleteJoinResponse"> &
  * Use `create(CompleteJoinResponseSchema)` to create a new message.
  */
 export const CompleteJoinResponseSchema: GenMessage<CompleteJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 58);
+  messageDesc(file_node, 59);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalRequest
@@ -1765,7 +1799,7 @@ export type BeginRenewalRequest = Message<"svc.node.v1.BeginRenewalRequest"> & {
  * Use `create(BeginRenewalRequestSchema)` to create a new message.
  */
 export const BeginRenewalRequestSchema: GenMessage<BeginRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 59);
+  messageDesc(file_node, 60);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalResponse
@@ -1784,7 +1818,7 @@ export type BeginRenewalResponse = Message<"svc.node.v1.BeginRenewalResponse"> &
  * Use `create(BeginRenewalResponseSchema)` to create a new message.
  */
 export const BeginRenewalResponseSchema: GenMessage<BeginRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 60);
+  messageDesc(file_node, 61);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalRequest
@@ -1808,7 +1842,7 @@ export type CompleteRenewalRequest = Message<"svc.node.v1.CompleteRenewalRequest
  * Use `create(CompleteRenewalRequestSchema)` to create a new message.
  */
 export const CompleteRenewalRequestSchema: GenMessage<CompleteRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 61);
+  messageDesc(file_node, 62);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalResponse
@@ -1821,7 +1855,7 @@ export type CompleteRenewalResponse = Message<"svc.node.v1.CompleteRenewalRespon
  * Use `create(CompleteRenewalResponseSchema)` to create a new message.
  */
 export const CompleteRenewalResponseSchema: GenMessage<CompleteRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 62);
+  messageDesc(file_node, 63);
 
 /**
  * @generated from message svc.node.v1.SessionView
@@ -1873,7 +1907,7 @@ export type SessionView = Message<"svc.node.v1.SessionView"> & {
  * Use `create(SessionViewSchema)` to create a new message.
  */
 export const SessionViewSchema: GenMessage<SessionView> = /*@__PURE__*/
-  messageDesc(file_node, 63);
+  messageDesc(file_node, 64);
 
 /**
  * @generated from message svc.node.v1.Launch
@@ -1930,7 +1964,7 @@ export type Launch = Message<"svc.node.v1.Launch"> & {
  * Use `create(LaunchSchema)` to create a new message.
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
-  messageDesc(file_node, 64);
+  messageDesc(file_node, 65);
 
 /**
  * @generated from message svc.node.v1.Fact
@@ -1982,7 +2016,7 @@ export type Fact = Message<"svc.node.v1.Fact"> & {
  * Use `create(FactSchema)` to create a new message.
  */
 export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
-  messageDesc(file_node, 65);
+  messageDesc(file_node, 66);
 
 /**
  * @generated from message svc.node.v1.Started
@@ -2004,7 +2038,7 @@ export type Started = Message<"svc.node.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_node, 66);
+  messageDesc(file_node, 67);
 
 /**
  * @generated from message svc.node.v1.SessionEnd
@@ -2061,7 +2095,7 @@ export type SessionEnd = Message<"svc.node.v1.SessionEnd"> & {
  * Use `create(SessionEndSchema)` to create a new message.
  */
 export const SessionEndSchema: GenMessage<SessionEnd> = /*@__PURE__*/
-  messageDesc(file_node, 67);
+  messageDesc(file_node, 68);
 
 /**
  * @generated from message svc.node.v1.Leftover
@@ -2083,7 +2117,7 @@ export type Leftover = Message<"svc.node.v1.Leftover"> & {
  * Use `create(LeftoverSchema)` to create a new message.
  */
 export const LeftoverSchema: GenMessage<Leftover> = /*@__PURE__*/
-  messageDesc(file_node, 68);
+  messageDesc(file_node, 69);
 
 /**
  * @generated from message svc.node.v1.Trouble
@@ -2112,7 +2146,7 @@ export type Trouble = Message<"svc.node.v1.Trouble"> & {
  * Use `create(TroubleSchema)` to create a new message.
  */
 export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
-  messageDesc(file_node, 69);
+  messageDesc(file_node, 70);
 
 /**
  * A Problem, sent as the detail of a gRPC error.
@@ -2155,7 +2189,7 @@ export type Refusal = Message<"svc.node.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_node, 70);
+  messageDesc(file_node, 71);
 
 /**
  * @generated from service svc.node.v1.NodeService

@@ -63,6 +63,7 @@ test('lists every kind of change against HEAD, including untracked files', async
     branch: 'main',
     base: head,
     head,
+    remote: null,
     truncated: false,
     files: [
       { path: 'added.txt', from: null, status: 'added', ...numbers(1, 0) },
@@ -92,7 +93,15 @@ test('rejects a base that is not a commit', async () => {
 test('lists no changes for a folder without git', async () => {
   const plain = join(folder.path, 'safe/plain');
   mkdirSync(plain);
-  const none = { git: false, branch: null, base: null, head: null, files: [], truncated: false };
+  const none = {
+    git: false,
+    branch: null,
+    base: null,
+    head: null,
+    remote: null,
+    files: [],
+    truncated: false,
+  };
   expect(await changes(plain)).toEqual(none);
   await expect(folders.change({ workdir: plain, base: null }, 'x')).rejects.toThrow('file not found');
 });
@@ -115,6 +124,7 @@ test('shows everything in a repository without commits as new', async () => {
     branch: 'main',
     base: null,
     head: null,
+    remote: null,
     truncated: false,
     files: [
       { path: 'a', from: null, status: 'added', ...numbers(1, 0) },

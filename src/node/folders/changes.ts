@@ -12,6 +12,7 @@ import { problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import { type DiffRecord, diffRecords, fields, pathspec, shownName } from './diff-records.ts';
 import { type Git, gitRefused } from './git.ts';
+import { remoteOf } from './remote.ts';
 import { commitOrNull, isInRepository } from './repository.ts';
 import { type IndexMarks, indexMarks, withUnmarkedIndex } from './unmarked-index.ts';
 
@@ -55,17 +56,23 @@ export async function listChanges(
   roots: readonly string[],
 ): Promise<Changes> {
   const view = await viewOf(git, request, roots);
-  if (!view) return { git: false, branch: null, base: null, head: null, files: [], truncated: false };
-  const { records, truncated } = await withIndex(git, view, (shown) => changedRecords(git, shown));
+  if (!view) return NO_REPOSITORY;
+  const { branch, base, head } = view;
+  const has_own_branch = request.base !== null && branch !== null && head !== null;
+  const [{ records, truncated }, remote] = await Promise.all([
+    withIndex(git, view, (shown) => changedRecords(git, shown)),
+    has_own_branch ? remoteOf(git, view.workdir, { branch, head }) : null,
+  ]);
   const shown = records.slice(0, sharedLimits.changed_files_max);
   const files: ChangedFile[] = [];
   const budget = { bytes: limits.untracked_bytes_max };
   for (const record of shown) files.push(await shownFile(view.workdir, record, budget));
   return {
     git: true,
-    branch: view.branch,
-    base: view.base,
-    head: view.head,
+    branch,
+    base,
+    head,
+    remote,
     files,
     truncated: truncated || records.length > shown.length,
   };
@@ -76,6 +83,16 @@ interface ShowOptions extends DiffOptions {
   /** As for `listChanges`. */
   roots: readonly string[];
 }
+
+const NO_REPOSITORY: Changes = {
+  git: false,
+  branch: null,
+  base: null,
+  head: null,
+  remote: null,
+  files: [],
+  truncated: false,
+};
 
 /** The diff of one listed path, truncated to `limits.diff_bytes_max`. Throws `file_not_found` for any other path. */
 export async function showChange(

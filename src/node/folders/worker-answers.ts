@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { changeStatuses } from '../../core/node.ts';
 import { problemKinds } from '../../core/problem.ts';
+import { isRemoteName, remoteUrl } from '../../core/remote.ts';
 import { limits } from '../limits.ts';
 import type { JobAnswer, JobName } from './jobs.ts';
 
@@ -24,6 +25,14 @@ const path = z
   .startsWith('/')
   .max(sharedLimits.path_bytes_max)
   .refine((value) => !/[\x00-\x1f\x7f]/.test(value) && !value.split('/').includes('..'));
+const remote = z.object({
+  name: z.string().refine(isRemoteName),
+  url: z
+    .string()
+    .refine((url) => remoteUrl(url) === url)
+    .nullable(),
+  pushed: z.boolean(),
+});
 const commit = z.string().regex(/^[0-9a-f]{40,64}$/);
 
 export const answerSchemas: { [Name in JobName]: z.ZodType<JobAnswer<Name>> } = {
@@ -32,6 +41,7 @@ export const answerSchemas: { [Name in JobName]: z.ZodType<JobAnswer<Name>> } = 
     branch: optional,
     base: optional,
     head: optional,
+    remote: remote.nullable(),
     files: z.array(changedFile).max(sharedLimits.changed_files_max),
     truncated: z.boolean(),
   }),

@@ -14,58 +14,98 @@ export interface MenuItem {
   hint?: string;
 }
 
+/** An item that opens a page elsewhere in a new tab. */
+export interface MenuLink {
+  label: string;
+  icon?: ReactNode;
+  href: string;
+  /** What to know before following it. */
+  hint?: string | undefined;
+}
+
+type Item = MenuItem | MenuLink;
+
 interface MenuProps {
   trigger: ReactElement;
-  items: (MenuItem | null | false)[];
+  items: (Item | null | false)[];
 }
 
 /** Within the sheet of a phone's screen, its items are part of the sheet. */
 export function Menu({ trigger, items: given }: MenuProps) {
-  const items = given.filter((item): item is MenuItem => Boolean(item));
+  const items = given.filter((item): item is Item => Boolean(item));
   return use(InSheet) ? <SheetItems items={items} /> : <DropDown trigger={trigger} items={items} />;
 }
 
-function SheetItems({ items }: { items: readonly MenuItem[] }) {
-  return items.map(({ label, icon, onSelect, danger, disabled, hint }) => (
-    <button
-      key={String(label)}
-      type="button"
-      onClick={onSelect}
-      disabled={disabled}
-      title={hint}
-      className={cx(sheetItemClass, danger && 'text-failed')}
-    >
-      {icon}
-      {label}
-    </button>
-  ));
+function SheetItems({ items }: { items: readonly Item[] }) {
+  return items.map((item) => {
+    const { label, icon, hint } = item;
+    if ('href' in item) {
+      return (
+        <a key={item.label} href={item.href} {...new_tab} title={hint} className={sheetItemClass}>
+          {icon}
+          {label}
+        </a>
+      );
+    }
+    return (
+      <button
+        key={String(label)}
+        type="button"
+        onClick={item.onSelect}
+        disabled={item.disabled}
+        title={hint}
+        className={cx(sheetItemClass, item.danger && 'text-failed')}
+      >
+        {icon}
+        {label}
+      </button>
+    );
+  });
 }
 
-function DropDown({ trigger, items }: { trigger: ReactElement; items: readonly MenuItem[] }) {
+const new_tab = { target: '_blank', rel: 'noopener noreferrer' };
+
+const itemClass =
+  'tap flex cursor-pointer items-center gap-2 rounded px-2 outline-none data-disabled:opacity-50 data-highlighted:bg-surface [&_svg]:size-4';
+
+function DropDown({ trigger, items }: { trigger: ReactElement; items: readonly Item[] }) {
   return (
     <Base.Root>
       <Base.Trigger render={trigger} />
       <Base.Portal>
         <Base.Positioner sideOffset={4} align="end" className="z-50">
           <Base.Popup className="min-w-44 rounded-lg border border-line bg-raised p-1 shadow-overlay outline-none data-open:animate-enter">
-            {items.map(({ label, icon, onSelect, danger, disabled, hint }) => (
-              <Base.Item
-                key={String(label)}
-                onClick={onSelect}
-                disabled={disabled ?? false}
-                title={hint}
-                className={cx(
-                  'tap flex cursor-pointer items-center gap-2 rounded px-2 outline-none data-disabled:opacity-50 data-highlighted:bg-surface [&_svg]:size-4',
-                  danger && 'text-failed',
-                )}
-              >
-                {icon}
-                {label}
-              </Base.Item>
+            {items.map((item) => (
+              <DropDownItem key={String(item.label)} item={item} />
             ))}
           </Base.Popup>
         </Base.Positioner>
       </Base.Portal>
     </Base.Root>
+  );
+}
+
+function DropDownItem({ item }: { item: Item }) {
+  const { label, icon, hint } = item;
+  if ('href' in item) {
+    // A host name wraps rather than lose its end, which says whose host it is.
+    const className = cx(itemClass, 'max-w-80 wrap-anywhere');
+    return (
+      <Base.LinkItem href={item.href} {...new_tab} closeOnClick title={hint} className={className}>
+        {icon}
+        {label}
+      </Base.LinkItem>
+    );
+  }
+  return (
+    <Base.Item
+      onClick={item.onSelect}
+      disabled={item.disabled ?? false}
+      title={hint}
+      className={cx(itemClass, item.danger && 'text-failed')}
+    >
+      {icon}
+      {label}
+    </Base.Item>
   );
 }

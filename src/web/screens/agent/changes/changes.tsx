@@ -190,7 +190,7 @@ const layouts = [
 function Toolbar({
   agent,
   viewed,
-  changes: { branch, base, files, truncated },
+  changes,
   layout,
   onLayout,
   refresh,
@@ -202,6 +202,7 @@ function Toolbar({
   onLayout: (view: View) => void;
   refresh: ReactNode;
 }) {
+  const { branch, base, files, truncated } = changes;
   const shown_branch = escapeHidden(branch ?? 'no branch');
   const seen = files.filter((file) => viewed.is(file)).length;
   return (
@@ -227,7 +228,7 @@ function Toolbar({
         {layout.is_wide && (
           <Segmented label="Diff layout" segments={layouts} value={layout.view} onValue={onLayout} />
         )}
-        <TakeMenu agent={agent} branch={branch} />
+        <TakeMenu agent={agent} changes={changes} />
         {refresh}
       </span>
     </div>

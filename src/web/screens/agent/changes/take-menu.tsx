@@ -1,19 +1,23 @@
-/** The menu that takes an agent's changes elsewhere: its branch, the command that merges it, or one patch; or discards them. */
-import { Copy, Download, GitBranch, GitMerge, Trash2 } from 'lucide-react';
+/** The menu that takes an agent's changes elsewhere: by merging or pushing its branch, or as one patch; or discards them. */
+import { Copy, Download, GitBranch, GitMerge, GitPullRequest, Trash2, Upload } from 'lucide-react';
 import { use } from 'react';
-import { errorMessage, open } from '../../../api/client.ts';
+import { type Answered, errorMessage, open } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useSession } from '../../../api/session.ts';
 import { Button } from '../../../ui/button.tsx';
 import { copyText } from '../../../ui/copy.tsx';
-import { Menu } from '../../../ui/menu.tsx';
+import { Menu, type MenuItem, type MenuLink } from '../../../ui/menu.tsx';
 import { showToast } from '../../../ui/toast.tsx';
 import { AskToDelete } from '../deleting.ts';
 import { save } from '../output/save.ts';
-import { mergeCommand } from './take.ts';
+import { pullRequestPage } from './pull-request.ts';
+import { mergeCommand, pushCommand } from './take.ts';
 
-export function TakeMenu({ agent, branch }: { agent: AgentRecord; branch: string | null }) {
+type Changes = Pick<Answered<'getChanges'>, 'branch' | 'remote'>;
+
+export function TakeMenu({ agent, changes }: { agent: AgentRecord; changes: Changes }) {
   const { worktree_repo: repository } = agent;
+  const { branch } = changes;
   const askToDelete = use(AskToDelete);
   const user = useSession()?.user;
   const may_discard = user?.role === 'root' || user?.id === agent.owner_id;
@@ -32,6 +36,7 @@ export function TakeMenu({ agent, branch }: { agent: AgentRecord; branch: string
                 'It merges what the agent committed. Changes without a commit are only in the patch.',
               ),
           },
+        ...(repository === null ? [] : pullRequestItems(repository, changes)),
         branch !== null && {
           label: 'Copy branch',
           icon: <GitBranch aria-hidden />,
@@ -59,6 +64,35 @@ export function TakeMenu({ agent, branch }: { agent: AgentRecord; branch: string
       ]}
     />
   );
+}
+
+/** Pushing comes first, unless the remote already has everything. */
+function pullRequestItems(repository: string, { branch, remote }: Changes): (MenuItem | MenuLink)[] {
+  if (branch === null || remote === null) return [];
+  const { name, url, pushed } = remote;
+  const command = pushed ? null : pushCommand(repository, name, branch);
+  const page = url === null ? null : pullRequestPage(url, branch);
+  const items: (MenuItem | MenuLink)[] = [];
+  if (command !== null) {
+    const note = `It pushes what the agent committed to ${url ?? name}. Changes without a commit are only in the patch.`;
+    items.push({
+      label: 'Copy push command',
+      icon: <Upload aria-hidden />,
+      hint: `Pushes to ${url ?? name}`,
+      onSelect: () => void copy(command, 'Push command copied', note),
+    });
+  }
+  if (page !== null) {
+    items.push({
+      label: `Open ${page.noun} on ${page.host}`,
+      icon: <GitPullRequest aria-hidden />,
+      href: page.href,
+      hint: pushed
+        ? undefined
+        : 'Push the branch first. As far as its repository knows, the remote does not have its latest commit.',
+    });
+  }
+  return items;
 }
 
 const PATCH_NOTE = 'It holds all changes, with or without a commit. Apply it with git apply.';

@@ -1,5 +1,15 @@
 /** The texts that take an agent's changes elsewhere (pure). */
 import { showArgv } from '../../../../core/argv.ts';
+import { isBranchName } from '../../../../core/remote.ts';
+
+/**
+ * The command that pushes the agent's branch. With the full name of the branch, git takes it neither for an option nor
+ * for a request to overwrite. Null for a malformed name.
+ */
+export function pushCommand(repository: string, remote: string, branch: string): string | null {
+  if (!isBranchName(branch)) return null;
+  return showArgv(['git', '-C', repository, 'push', '-u', remote, `refs/heads/${branch}`]);
+}
 
 /** The command that merges the agent's branch into what is checked out in its repository. */
 export function mergeCommand(repository: string, branch: string): string {
