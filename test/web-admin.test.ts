@@ -111,16 +111,6 @@ browserTest('pages for root are neither linked nor shown for other users', async
   expect(offered.filter((name) => /Nodes|Users|Audit|Configuration/.test(name))).toEqual([]);
 });
 
-browserTest('the audit log names agents that were deleted in all their records', async () => {
-  const { id } = await plane.create({ name: 'short-lived', command: 'true' });
-  await plane.client.call('deleteAgent', { params: { agent_id: id }, query: { force: true } });
-  const { page } = await pageOf();
-  // The shown records do not contain the name.
-  await page.goto(`${plane.url}/audit?event=agent_started&agent_id=${id}`);
-  const list = page.getByRole('list', { name: 'Audit records' });
-  await list.getByText('started agent short-lived').waitFor();
-});
-
 browserTest(
   'the audit log takes its filter from the URL, updates live, and exports the filtered records',
   async () => {
@@ -189,6 +179,16 @@ browserTest(
     await page.getByText('No records match this filter.').waitFor();
   },
 );
+
+browserTest('the audit log names agents that were deleted in all their records', async () => {
+  const { id } = await plane.agent('true', { name: 'short-lived' });
+  await plane.client.call('deleteAgent', { params: { agent_id: id }, query: { force: true } });
+  const { page } = await pageOf();
+  // The shown records do not contain the name.
+  await page.goto(`${plane.url}/audit?event=agent_started&agent_id=${id}`);
+  const list = page.getByRole('list', { name: 'Audit records' });
+  await list.getByText('started agent short-lived').waitFor();
+});
 
 browserTest('root can verify the audit log, and sees which record breaks the chain', async () => {
   const { page } = await pageOf();

@@ -153,17 +153,23 @@ type Files = NonNullable<NonNullable<Preview['worktree_removed']>['uncommitted']
 
 function Uncommitted({ files, truncated }: { files: Files; truncated: boolean }) {
   return (
-    <ScrollBox label="Files with uncommitted changes" className="max-h-40 rounded-md border border-line p-2">
-      <ul className="text-sm">
-        {files.map(({ path, status }) => (
-          <li key={path} className="break-words">
-            <bdi className="font-mono">{escapeHidden(path)}</bdi>{' '}
-            <span className="text-muted">{status.replaceAll('_', ' ')}</span>
-          </li>
-        ))}
-      </ul>
-      {truncated && <p className="text-muted text-sm">Not all of these files are listed.</p>}
-    </ScrollBox>
+    <div>
+      <p className="text-muted text-sm">Files with uncommitted changes</p>
+      <ScrollBox
+        label="Files with uncommitted changes"
+        className="max-h-40 rounded-md border border-line p-2"
+      >
+        <ul className="text-sm">
+          {files.map(({ path, status }) => (
+            <li key={path} className="break-words">
+              <bdi className="font-mono">{escapeHidden(path)}</bdi>{' '}
+              <span className="text-muted">{status.replaceAll('_', ' ')}</span>
+            </li>
+          ))}
+        </ul>
+        {truncated && <p className="text-muted text-sm">Not all of these files are listed.</p>}
+      </ScrollBox>
+    </div>
   );
 }
 

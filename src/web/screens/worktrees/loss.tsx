@@ -12,7 +12,7 @@ export function Loss({ lost, branch }: { lost: string | null; branch: string | n
     );
   return (
     <>
-      <p>It has work that exists nowhere else:</p>
+      <p>The worktree has work that exists nowhere else:</p>
       <ul className="my-1 list-disc pl-5">
         {lost.split(', ').map((part) => (
           <li key={part} className="break-words">

@@ -2,7 +2,6 @@
 import { Pencil, Trash2 } from 'lucide-react';
 import { type KeyboardEvent, useId, useState } from 'react';
 import { Button, IconButton } from '../../../ui/button.tsx';
-import { cx } from '../../../ui/cx.ts';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
 import { MOD } from '../../../ui/keys.ts';
@@ -94,18 +93,20 @@ function FromLine({
   return (
     <span className="flex flex-wrap items-center gap-x-2">
       <label htmlFor={id}>From line</label>
-      <input
-        id={id}
-        type="number"
-        inputMode="numeric"
-        min={first_min}
-        max={line}
-        value={from}
-        aria-invalid={!is_valid}
-        aria-describedby={is_valid ? undefined : `${id}-why`}
-        onChange={(event) => onFrom(event.target.value)}
-        className={cx(inputClass, 'w-24')}
-      />
+      <span className="w-20">
+        <input
+          id={id}
+          type="number"
+          inputMode="numeric"
+          min={first_min}
+          max={line}
+          value={from}
+          aria-invalid={!is_valid}
+          aria-describedby={is_valid ? undefined : `${id}-why`}
+          onChange={(event) => onFrom(event.target.value)}
+          className={inputClass}
+        />
+      </span>
       <span>to line {line}</span>
       {!is_valid && (
         <span id={`${id}-why`} role="alert" className="text-failed text-sm">
