@@ -206,6 +206,8 @@ test('every response matches the contract', async () => {
   });
   const { id: worktree_id, workdir: folder } = tree.body as Agent;
   await writeFile(join(folder, 'unsaved'), '');
+  const dry_run = 'dry_run=true&delete_worktree=true';
+  await check('deleteAgent', { params: { agent_id: worktree_id }, query: dry_run });
   await check('deleteAgent', { params: { agent_id: worktree_id } });
   await check('listWorktrees');
   await check('listWorktrees', { query: 'limit=1&state=kept' });
