@@ -66,7 +66,7 @@ function SheetItems({ items }: { items: readonly Item[] }) {
 const new_tab = { target: '_blank', rel: 'noopener noreferrer' };
 
 const itemClass =
-  'tap flex cursor-pointer items-center gap-2 rounded px-2 outline-none data-disabled:opacity-50 data-highlighted:bg-surface [&_svg]:size-4';
+  'tap flex cursor-pointer items-center gap-2 rounded px-2 outline-none data-disabled:opacity-50 data-highlighted:bg-surface [&_svg]:size-4 [&_svg]:shrink-0';
 
 function DropDown({ trigger, items }: { trigger: ReactElement; items: readonly Item[] }) {
   return (

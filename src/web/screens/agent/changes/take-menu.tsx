@@ -74,7 +74,7 @@ function pullRequestItems(repository: string, { branch, remote }: Changes): (Men
   const page = url === null ? null : pullRequestPage(url, branch);
   const items: (MenuItem | MenuLink)[] = [];
   if (command !== null) {
-    const note = `It pushes what the agent committed to ${url ?? name}. Changes without a commit are only in the patch.`;
+    const note = `It pushes the agent's commits to ${url ?? name}. Changes without a commit are only in the patch.`;
     items.push({
       label: 'Copy push command',
       icon: <Upload aria-hidden />,
