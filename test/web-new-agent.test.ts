@@ -83,7 +83,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
       .waitFor({ state: 'attached' });
     expect(await movedBy(page)).toBeLessThan(0.02);
     const about = page.getByText('own scripted agent: no model, no account, no network');
-    expect(await about.evaluate('(hint) => hint.scrollWidth - hint.clientWidth')).toBe(0);
+    expect(await about.evaluate((hint) => hint.scrollWidth - hint.clientWidth)).toBe(0);
     // The whole form fits on one screen, without scrolling.
     const { y, height } = (await page.locator('form details').boundingBox())!;
     const bar = await page.locator('nav').last().boundingBox();
