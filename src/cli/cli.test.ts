@@ -49,19 +49,21 @@ describe('output', () => {
     expect(stdout.split('\n')[0]).toBe(`agt_1\tevil\\x1b]52;c;x\\x07\tcreated\tmain\t${time}\t/w`);
   });
 
-  test('a table fits a terminal of 80 columns, and keeps ids and the end of paths', async () => {
+  test('a table fits a terminal of 80 columns, and keeps ids and statuses', async () => {
     const long = agentRecord({
       id: 'agt_01234567890123456789',
       name: 'a name that is longer than its column',
+      status: 'running',
+      needs_you: 'permission',
       workdir: '/home/ana/.local/share/svc/worktrees/a-name-that-is-longer-agt_01234567890123456789',
     });
     const env = { ...(await open({ listAgents: () => ({ items: [long] }) })), NO_COLOR: '1' };
     const [heading, row] = (await run(['agents', 'ls'], { home, env, tty: true })).stdout.split('\n');
-    expect(heading).toMatch(/^ID +NAME +STATUS +NODE +WORKDIR$/);
+    expect(heading).toMatch(/^ID +NAME +STATUS +NODE$/);
     expect(row!.length).toBeLessThanOrEqual(80);
-    expect(row).toMatch(/^agt_01234567890123456789 {2}a name[^…]*… .* …\S*0123456789$/);
+    expect(row).toMatch(/^agt_01234567890123456789 {2}a name that[^…]*… {2}running \(needs_you\) {2}main$/);
     const piped = await run(['agents', 'ls'], { home, env });
-    expect(piped.stdout).toContain(`${long.name}\tcreated\tmain\t${time}\t${long.workdir}\n`);
+    expect(piped.stdout).toContain(`${long.name}\trunning (needs_you)\tmain\t${time}\t${long.workdir}\n`);
   });
 
   test('text of several lines is shown as such on a terminal, and as one line in a pipe', async () => {

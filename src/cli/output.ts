@@ -9,7 +9,7 @@ import { limits } from './limits.ts';
 import { printable, printableLines } from './terminal.ts';
 
 /** Titles of columns that are never shortened. */
-const KEPT_WHOLE = ['ID'];
+const KEPT_WHOLE = ['ID', 'STATUS'];
 /** A column does not get narrower than this. */
 const CELL_CHARS_MIN = 8;
 
@@ -110,7 +110,7 @@ function shownColumns(columns: readonly Shape[], wanted: readonly number[], room
 
 /**
  * Narrows columns until a table fits its terminal: those that could also be left out, then the widest ones. Ids stay whole,
- * because people copy them.
+ * because people copy them, and so does the status, because it says who has to act.
  */
 function fittedWidths(columns: readonly Shape[], wanted: readonly number[], room: number): number[] {
   const widths = [...wanted];

@@ -77,7 +77,7 @@ const columns: Column<AgentRecord>[] = [
   { title: 'STATUS', value: formatStatus },
   { title: 'NODE', value: (agent) => agent.node_id },
   { title: 'CREATED', value: (agent) => agent.created_at, spare: true },
-  { title: 'WORKDIR', value: (agent) => agent.workdir },
+  { title: 'WORKDIR', value: (agent) => agent.workdir, spare: true },
 ];
 
 function formatStatus(agent: AgentRecord): string {
