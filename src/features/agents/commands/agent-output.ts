@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
-import { failed } from '../../../cli/failure.ts';
+import { failed, withOfferToStart } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { printable, TerminalFilter } from '../../../cli/terminal.ts';
@@ -30,12 +30,10 @@ function addInput(agents: Command, context: Context): void {
     .action(async (ref: string, text: string | undefined, options: Options & Input) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
-      const send = (data: string, eof: boolean) =>
-        api.callWithRetry('sendInput', {
-          params: { agent_id: id },
-          body: { data, eof },
-          idempotency_key: crypto.randomUUID(),
-        });
+      const send = (data: string, eof: boolean) => {
+        const call = { params: { agent_id: id }, body: { data, eof }, idempotency_key: crypto.randomUUID() };
+        return withOfferToStart(ref, api.callWithRetry('sendInput', call));
+      };
       if (text !== undefined) {
         await send(options.newline ? `${text}\n` : text, options.eof ?? false);
         return;

@@ -49,6 +49,19 @@ const prompt = (fields: Partial<Prompt>): Prompt => ({
   ...fields,
 });
 
+test.each([
+  ['promptAgent', ['prompt', 'one', 'do it']],
+  ['sendInput', ['agents', 'input', 'one', 'text']],
+] as const)('an agent that does not run: %s says how to start it', async (operation, argv) => {
+  await open({
+    [operation]: () => {
+      throw problems.agentNotRunning();
+    },
+  });
+  const stderr = 'svc: agent is not running\nsvc: start it: svc agents start one\n';
+  expect(await cli([...argv])).toMatchObject({ code: 1, stdout: '', stderr });
+});
+
 describe('prompt', () => {
   test('sends its arguments or standard input, and prints the prompt’s id', async () => {
     const bodies: unknown[] = [];

@@ -4,7 +4,7 @@ import { readTurnEnd } from '../../../acp/entries.ts';
 import { asRecord, toText } from '../../../acp/json.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { exitCodes, Failure, usage, withExplanation } from '../../../cli/failure.ts';
+import { exitCodes, Failure, usage, withExplanation, withOfferToStart } from '../../../cli/failure.ts';
 import { collect, remote, timeLimit } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
@@ -30,11 +30,12 @@ export function addPrompt(program: Command, context: Context): void {
     .action(async (ref: string, args: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
       const api = await connect(context, options);
       const agent = await findAgent(api, ref);
-      const prompted = await api.call('promptAgent', {
+      const call = {
         params: { agent_id: agent.id },
         body: { text: await textOrStdin(io, args.join(' ')) },
         idempotency_key: crypto.randomUUID(),
-      });
+      };
+      const prompted = await withOfferToStart(ref, api.call('promptAgent', call));
       if (!options.wait && options.json) return printJson(io, prompted);
       if (prompted.queued) printStatus(io, 'the prompt is queued');
       if (!options.wait) return print(io, `${prompted.prompt_id}\n`);
