@@ -274,6 +274,7 @@ browserTest('another user is told who can allow a folder', async () => {
   });
   await signIn(page, plane, { token });
   await page.goto(`${plane.url}/agents/new`);
+  await expect.poll(() => repository(page).inputValue(), SOON).not.toBe('');
   await repository(page).fill('/etc');
   await page.getByLabel('Prompt').click();
   await page.getByText('A root user can allow this repository.').waitFor();
