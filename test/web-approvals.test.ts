@@ -213,6 +213,41 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
   await page.unroute('**/respond');
 });
 
+browserTest('while the form for a message is open, digits do not answer, and Esc closes it', async () => {
+  const review = await requestReview('npm publish');
+  const page = await openApprovals(`?review=${review.id}`);
+  const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
+  await expect.poll(focused, SOON).toBe(review.id);
+  const open = card(page, 'npm publish');
+  await open.getByText('1–3 answer').waitFor();
+  await page.keyboard.press('r');
+  const message = page.getByRole('textbox', { name: 'Message, sent as the next prompt' });
+  await message.fill('no');
+  await open.getByText('Ctrl ⏎ sends · Esc goes back to the options').waitFor();
+  expect(await open.getByText('1–3 answer').count()).toBe(0);
+  const answers: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().endsWith('/respond')) answers.push(request.url());
+  });
+  // The focus is on the card, and the form is still open.
+  await open.evaluate((element) => element.focus());
+  await page.keyboard.press('1');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Escape');
+  await message.waitFor({ state: 'detached' });
+  expect(await focused()).toBe(review.id);
+  expect(answers).toEqual([]);
+  await page.keyboard.press('r');
+  expect(await message.inputValue()).toBe('no');
+  await page.keyboard.press('Escape');
+  await message.waitFor({ state: 'detached' });
+  // The options are in view again, and so are their keys.
+  await open.getByText('1–3 answer').waitFor();
+  await page.keyboard.press('3');
+  await card(page, 'Reject · ana').waitFor();
+  expect((await get(review)).option_id).toBe('no');
+});
+
 browserTest(
   'all kinds of waiting are in one queue, the oldest first, and can be answered there',
   async () => {

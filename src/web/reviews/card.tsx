@@ -12,7 +12,7 @@ import { useSession } from '../api/session.ts';
 import { folderOf, lastPart, shortBranch } from '../screens/agents/order.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
-import { hasModifier, isTyping } from '../ui/keys.ts';
+import { hasModifier, isTyping, MOD } from '../ui/keys.ts';
 import { useOnline } from '../ui/online.ts';
 import { ObservedPermissionMode } from '../ui/permission-mode.tsx';
 import { ActionError } from '../ui/states.tsx';
@@ -53,7 +53,18 @@ export const ReviewCard = memo(function ReviewCard({
     const is_message = reply.type === 'option' && reply.message !== undefined;
     answer.mutate(reply, { onSuccess: (counts) => counts && is_message && setMessage('') });
   };
+  const closeForm = (event: KeyboardEvent<HTMLElement>) => {
+    event.preventDefault();
+    event.stopPropagation();
+    event.currentTarget.focus({ preventScroll: true });
+    setRejecting(false);
+  };
   const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    if (rejecting) {
+      // The options are not in view, so digits must not choose one.
+      if (event.key === 'Escape' && !hasModifier(event.nativeEvent)) closeForm(event);
+      return;
+    }
     if (hasModifier(event.nativeEvent) || event.repeat || isTyping(event.nativeEvent)) return;
     if (event.key === 'r' && rejection(review)) {
       event.preventDefault();
@@ -159,7 +170,13 @@ function OpenReview({
           )}
         >
           <span>
-            {busy ? 'Answering…' : <KeysHint count={options.length} can_reject={reject !== undefined} />}
+            {busy ? (
+              'Answering…'
+            ) : rejecting ? (
+              <FormKeysHint />
+            ) : (
+              <KeysHint count={options.length} can_reject={reject !== undefined} />
+            )}
           </span>
           <span className="flex flex-wrap gap-1">
             {reject && !rejecting && (
@@ -235,6 +252,15 @@ function KeysHint({ count, can_reject }: { count: number; can_reject: boolean })
       <span className="hidden group-focus-within/card:inline">
         {digits} answer · {can_reject && 'r reject with message · '}Esc leaves
       </span>
+    </span>
+  );
+}
+
+/** While the form for a message is open. */
+function FormKeysHint() {
+  return (
+    <span className="hidden group-focus-within/card:inline pointer-coarse:hidden">
+      {MOD} ⏎ sends · Esc goes back to the options
     </span>
   );
 }

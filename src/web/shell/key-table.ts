@@ -83,7 +83,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
       { keys: ['1 … 9'], does: 'Answer a permission review with that option', always: true },
       { keys: ['r'], does: 'Reject with a message', always: true },
       { keys: ['⏎'], does: 'Go to its first field', always: true },
-      { keys: ['Esc'], does: 'Leave it', always: true },
+      { keys: ['Esc'], does: 'Leave its field or message, then leave it', always: true },
     ],
   },
 ];
