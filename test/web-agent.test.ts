@@ -1,4 +1,5 @@
 /** An agent's page in a real browser, with real agents: conversation, prompts, permission reviews and sub-agents. */
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
@@ -427,6 +428,40 @@ browserTest('an agent that completed with changes offers to review them first', 
   await page.waitForURL(`${plane.url}/agents/${agent.id}/changes`);
   await page.getByRole('button', { name: 'Restart' }).waitFor();
 });
+
+browserTest(
+  'Stop does not take the place of Cancel turn, and the second . does what the first offered',
+  async () => {
+    const workdir = makeRepository(join(plane.work, 'idle'), { 'a.txt': 'a' });
+    const turns = [[message('Begun.'), { sleep: 60_000 }], [message('Again.')]];
+    const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify(turns)];
+    const agent = await plane.agent(argv, { name: 'worker', protocol: 'acp', workdir, prompt: 'Begin' });
+    const { page } = await openAgentPage(agent);
+    await log(page).getByText('Begun.').waitFor();
+    await page.getByRole('button', { name: 'Cancel turn' }).first().waitFor();
+    writeFileSync(join(workdir, 'a.txt'), 'b');
+    await page.getByRole('heading', { level: 1 }).click();
+    await page.keyboard.press('.');
+    await page.getByText('Press . again to cancel the turn').first().waitFor({ state: 'attached' });
+    await plane.client.call('cancelTurn', { params: { agent_id: agent.id } });
+    // Where the button was is now a harmless one, and the offer of the first press is gone.
+    await page.getByRole('link', { name: 'Review changes' }).waitFor();
+    const stops: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/stop')) stops.push(request.url());
+    });
+    await page.keyboard.press('.');
+    expect(await page.getByText(/Press . again/).count()).toBe(0);
+    await page.keyboard.press('.');
+    expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
+    await page.getByRole('link', { name: 'Review changes' }).click();
+    await page.waitForURL(`${plane.url}/agents/${agent.id}/changes`);
+    expect(stops).toEqual([]);
+    await page.getByRole('button', { name: 'More' }).last().click();
+    await page.getByRole('menuitem', { name: /Stop agent/ }).click();
+    await plane.finished(agent.id);
+  },
+);
 
 browserTest('n and p jump between failures from any position', async () => {
   const call = (toolCallId: string, status: string): Update => ({

@@ -67,7 +67,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
       { keys: ['⏎'], does: 'Send the prompt, unless Settings say otherwise', always: true },
       { keys: [`${MOD} ⏎`], does: 'Send the prompt', always: true },
       { keys: ['⇧ ⏎'], does: 'New line in the prompt', always: true },
-      { keys: ['.', '.'], does: 'Cancel turn, or stop the agent' },
+      { keys: ['.', '.'], does: 'Cancel turn, or stop an agent without a conversation' },
     ],
   },
   {

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
@@ -34,45 +34,25 @@ export function AgentActions({
   const [dialog, setDialog] = useState<'change' | 'forget' | null>(null);
   const forgettable = useForgettable(agent);
   const running = agent.status === 'running';
-  const starting = agent.activity === 'starting' && agent.pending === null;
-  const busy = act.isPending ? act.variables : null;
-  const stop = useCallback(() => {
+  const is_acp = agent.protocol === 'acp';
+  const offer = turn.open ? 'cancel the turn' : running && !is_acp ? 'stop the agent' : null;
+  const offers_again = useDoublePress(offer, () => {
     if (turn.open) turn.cancel();
-    else if (running && !act.isPending) act.mutate('stop');
-  }, [turn, running, act]);
-  const once = useDoublePress(running, stop);
+    else if (!act.isPending) act.mutate('stop');
+  });
   return (
     <>
-      {turn.open ? (
-        <Button
-          busy={turn.cancelling}
-          onClick={turn.cancel}
-          icon={<Square aria-hidden />}
-          className="min-w-28"
-        >
-          {turn.cancelling ? 'Cancelling…' : 'Cancel turn'}
-        </Button>
-      ) : running ? (
-        <Button busy={busy !== null} onClick={stop} icon={<Square aria-hidden />} className="min-w-28">
-          {busy === 'restart' ? 'Restarting…' : busy === 'stop' ? 'Stopping…' : 'Stop'}
-        </Button>
-      ) : (
-        <StartButtons
-          agent={agent}
-          reviewable={agent.status === 'completed' && changes > 0}
-          busy={busy !== null || starting}
-          onStart={() => act.mutate('start')}
-        />
-      )}
+      <MainAction agent={agent} changes={changes} turn={turn} act={act} />
       <Menu
         trigger={<IconButton label="More" icon={<Ellipsis aria-hidden />} />}
         items={[
-          turn.open && {
-            label: 'Stop agent',
-            icon: <Square />,
-            onSelect: () => act.mutate('stop'),
-            hint: 'Ends the process and everything it started',
-          },
+          running &&
+            is_acp && {
+              label: 'Stop agent',
+              icon: <Square />,
+              onSelect: () => act.mutate('stop'),
+              hint: 'Ends the process and everything it started',
+            },
           running && { label: 'Restart', icon: <RotateCw />, onSelect: () => act.mutate('restart') },
           { label: 'Edit name and labels', icon: <Tag />, onSelect: () => setDialog('change') },
           {
@@ -90,22 +70,82 @@ export function AgentActions({
           },
         ]}
       />
-      <PressAgain shown={once} act={turn.open ? 'cancel the turn' : 'stop the agent'} />
+      <PressAgain offer={offers_again ? offer : null} />
       {dialog === 'change' && <ChangeAgent agent={agent} onClose={() => setDialog(null)} />}
       {dialog === 'forget' && <ForgetAgent agent={agent} onClose={() => setDialog(null)} />}
     </>
   );
 }
 
-function PressAgain({ shown, act }: { shown: boolean; act: string }) {
+const progress = { start: 'Starting…', stop: 'Stopping…', restart: 'Restarting…' };
+
+/**
+ * One action at a time. *Stop* never takes the place of *Cancel turn*: a click just after the end of a turn would stop the
+ * agent, so agents with turns have it in the menu.
+ */
+function MainAction({
+  agent,
+  changes,
+  turn,
+  act,
+}: {
+  agent: AgentRecord;
+  changes: number;
+  turn: ReturnType<typeof useCancelTurn>;
+  act: ReturnType<typeof useAgentAct>;
+}) {
+  const busy = act.isPending ? act.variables : null;
+  if (turn.open)
+    return (
+      <Button busy={turn.cancelling} onClick={turn.cancel} icon={<Square aria-hidden />} className="min-w-28">
+        {turn.cancelling ? 'Cancelling…' : 'Cancel turn'}
+      </Button>
+    );
+  if (agent.status !== 'running')
+    return (
+      <StartButtons
+        agent={agent}
+        reviewable={agent.status === 'completed' && changes > 0}
+        busy={busy !== null || (agent.activity === 'starting' && agent.pending === null)}
+        onStart={() => act.mutate('start')}
+      />
+    );
+  if (agent.protocol !== 'acp' || busy !== null)
+    return (
+      <Button
+        busy={busy !== null}
+        onClick={() => act.mutate('stop')}
+        icon={<Square aria-hidden />}
+        className="min-w-28"
+      >
+        {busy === null ? 'Stop' : progress[busy]}
+      </Button>
+    );
+  return agent.activity === 'idle' && changes > 0 && <ReviewChanges agent={agent} />;
+}
+
+function ReviewChanges({ agent }: { agent: AgentRecord }) {
+  return (
+    <Link
+      to="/agents/$agent_id/$tab"
+      params={{ agent_id: agent.id, tab: 'changes' }}
+      search={{}}
+      className={buttonClass('primary')}
+    >
+      Review changes
+    </Link>
+  );
+}
+
+function PressAgain({ offer }: { offer: string | null }) {
   return (
     <>
       <span role="status" className="sr-only">
-        {shown && `Press . again to ${act}`}
+        {offer && `Press . again to ${offer}`}
       </span>
-      {shown && (
+      {offer && (
         <span aria-hidden className="text-muted text-sm">
-          Press <kbd>.</kbd> again to {act}
+          Press <kbd>.</kbd> again to {offer}
         </span>
       )}
     </>
@@ -126,16 +166,7 @@ function StartButtons({
 }) {
   return (
     <>
-      {reviewable && (
-        <Link
-          to="/agents/$agent_id/$tab"
-          params={{ agent_id: agent.id, tab: 'changes' }}
-          search={{}}
-          className={buttonClass('primary')}
-        >
-          Review changes
-        </Link>
-      )}
+      {reviewable && <ReviewChanges agent={agent} />}
       <Button
         variant={reviewable ? 'plain' : 'primary'}
         busy={busy}
@@ -166,21 +197,24 @@ function useForgettable({ node_id, stale_since }: AgentRecord): boolean {
   return root && (stale_since !== null || (node !== undefined && node.status !== 'connected'));
 }
 
-/** Runs `act` after `.` is pressed twice; the first press only shows a hint. Returns whether the hint is shown. */
-function useDoublePress(enabled: boolean, act: () => void): boolean {
+/**
+ * Carries out the offered action after `.` is pressed twice; the first press only shows a hint. Both presses must see the
+ * same offer. Returns whether the hint is shown.
+ */
+function useDoublePress(offer: string | null, act: () => void): boolean {
   const [once, setOnce] = useState(false);
   const latest = useRef(act);
   latest.current = act;
-  const first = useRef(0);
   useEffect(() => {
-    if (!enabled) return;
+    if (offer === null) return;
+    let first = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== '.' || event.repeat || hasModifier(event) || isTyping(event)) return;
       if (!appearance().shortcuts) return;
       clearTimeout(timer);
-      const second = first.current > 0 && event.timeStamp - first.current < DOUBLE_PRESS_MS;
-      first.current = second ? 0 : event.timeStamp;
+      const second = first > 0 && event.timeStamp - first < DOUBLE_PRESS_MS;
+      first = second ? 0 : event.timeStamp;
       setOnce(!second);
       if (second) latest.current();
       else timer = setTimeout(() => setOnce(false), DOUBLE_PRESS_MS);
@@ -188,8 +222,9 @@ function useDoublePress(enabled: boolean, act: () => void): boolean {
     document.addEventListener('keydown', onKey);
     return () => {
       clearTimeout(timer);
+      setOnce(false);
       document.removeEventListener('keydown', onKey);
     };
-  }, [enabled]);
+  }, [offer]);
   return once;
 }
