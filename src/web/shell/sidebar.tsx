@@ -132,7 +132,7 @@ function Footer({
   );
 }
 
-const is_listed = new Set(['needs_you', 'your_turn', 'working', 'quiet', 'starting']);
+const is_listed = new Set(['needs_you', 'your_turn', 'working', 'quiet', 'starting', 'waiting']);
 
 function listActive(agents: AgentRecord[]): AgentRecord[] {
   return agents

@@ -3,7 +3,7 @@ import { agentState, apiStatus } from './agent-state.ts';
 
 type Fields = Parameters<typeof agentState>[0];
 const of = (status: Fields['status'], more: Partial<Fields> = {}): Fields => ({
-  ...{ status, activity: null, needs_you: null },
+  ...{ status, activity: null, needs_you: null, run_id: null },
   ...more,
 });
 
@@ -15,6 +15,9 @@ test.each<[Fields, string]>([
   [of('failed'), 'failed'],
   [of('running', { activity: 'needs_you' }), 'failed'],
   [of('running', { activity: 'idle' }), 'your_turn'],
+  // Its run gives it its next step.
+  [of('running', { activity: 'idle', run_id: 'run_1' }), 'waiting'],
+  [of('running', { activity: 'idle', run_id: 'run_1', needs_you: 'question' }), 'needs_you'],
   [of('running', { activity: 'working' }), 'working'],
   [of('running'), 'working'],
   [of('running', { activity: 'quiet' }), 'quiet'],

@@ -9,6 +9,7 @@ export const agentStates = [
   'working',
   'quiet',
   'starting',
+  'waiting',
   'created',
   'completed',
   'cancelled',
@@ -19,17 +20,18 @@ export type AgentState = (typeof agentStates)[number];
 export const agentsShown = ['needs_you', 'your_turn', 'working', 'failed'] as const satisfies AgentState[];
 export type AgentsShown = (typeof agentsShown)[number];
 
-type StateFields = Pick<AgentRecord, 'status' | 'activity' | 'needs_you'>;
+type StateFields = Pick<AgentRecord, 'status' | 'activity' | 'needs_you' | 'run_id'>;
 
-export function agentState({ status, activity, needs_you }: StateFields): AgentState {
+export function agentState({ status, activity, needs_you, run_id }: StateFields): AgentState {
   if (needs_you !== null) return 'needs_you';
   if (status !== 'running') return activity === 'starting' ? 'starting' : status;
   switch (activity) {
     // Nothing can be answered: the agent runs but does not speak its protocol.
     case 'needs_you':
       return 'failed';
+    // The run prompts its agents, and stops them when it ends.
     case 'idle':
-      return 'your_turn';
+      return run_id === null ? 'your_turn' : 'waiting';
     case 'starting':
     case 'quiet':
       return activity;
@@ -39,7 +41,7 @@ export function agentState({ status, activity, needs_you }: StateFields): AgentS
 }
 
 /** The status in the API, for the tooltip and for screen readers. */
-export function apiStatus({ status, activity }: StateFields): string {
+export function apiStatus({ status, activity }: Pick<StateFields, 'status' | 'activity'>): string {
   return activity === null ? status : `${status}, ${activity.replace('_', ' ')}`;
 }
 

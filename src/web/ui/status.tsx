@@ -79,6 +79,7 @@ const agentStyles: Record<AgentState, StatusStyle & { label: string }> = {
   working: { icon: LoaderCircle, color: 'text-running', label: 'Working' },
   quiet: { icon: CircleDashed, color: 'text-muted', label: 'Quiet' },
   starting: { icon: CircleDashed, color: 'text-muted', label: 'Starting' },
+  waiting: { icon: Clock, color: 'text-muted', label: 'Waiting' },
   created: { icon: Circle, color: 'text-muted', label: 'Created' },
   completed: { icon: Check, color: 'text-completed', label: 'Done' },
   cancelled: { icon: Ban, color: 'text-muted', label: 'Cancelled' },
@@ -95,17 +96,26 @@ export function AgentStatus({
   labelClassName?: string;
 }) {
   const state = agentState(agent);
-  const { icon: Icon, color, label } = agentStyles[state];
-  const api = apiStatus(agent);
+  const { color, label } = agentStyles[state];
+  const api = state === 'waiting' ? `${apiStatus(agent)}, waits for its next step` : apiStatus(agent);
   return (
     <span title={api} className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
-      <Icon aria-hidden className={cx('size-3.5 shrink-0', state === 'working' && 'animate-working')} />
+      <AgentIcon agent={agent} />
       <span className={labelClassName}>
         {label}
         {state === 'quiet' && agent.last_event_at !== null && <Minutes since={agent.last_event_at} />}
         <span className="sr-only"> ({api})</span>
       </span>
     </span>
+  );
+}
+
+/** Only the icon of an agent's state, for places that have the words elsewhere. */
+export function AgentIcon({ agent }: { agent: AgentRecord }) {
+  const state = agentState(agent);
+  const { icon: Icon, color } = agentStyles[state];
+  return (
+    <Icon aria-hidden className={cx('size-3.5 shrink-0', color, state === 'working' && 'animate-working')} />
   );
 }
 

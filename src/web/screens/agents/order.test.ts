@@ -15,7 +15,7 @@ import {
 const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
   agentRecord({ id: `agt_${name}`, name, ...fields });
 
-test('agents that need a person come first, then failed ones, then idle ones, then working ones', () => {
+test('agents that need a person come first, then failed ones, then idle ones, then working ones, then those of runs that wait for their next step', () => {
   const agents = [
     agent('done', { status: 'completed' }),
     agent('works', { status: 'running' }),
@@ -23,6 +23,7 @@ test('agents that need a person come first, then failed ones, then idle ones, th
     agent('broke', { status: 'failed' }),
     agent('asks', { status: 'running', pending_reviews: 1, needs_you: 'permission' }),
     agent('idles', { status: 'running', activity: 'idle' }),
+    agent('member', { status: 'running', activity: 'idle', run_id: 'run_1' }),
     agent('silent', { status: 'running', activity: 'quiet' }),
     agent('stopped', { status: 'cancelled' }),
   ];
@@ -32,11 +33,12 @@ test('agents that need a person come first, then failed ones, then idle ones, th
     'idles',
     'works',
     'silent',
+    'member',
     'new',
     'done',
     'stopped',
   ]);
-  expect(counts(agents)).toEqual({ all: 8, needs_you: 1, your_turn: 1, working: 2, failed: 1 });
+  expect(counts(agents)).toEqual({ all: 9, needs_you: 1, your_turn: 1, working: 2, failed: 1 });
   expect(filterAgents(agents, { show: 'working' }).map(({ name }) => name)).toEqual(['works', 'silent']);
 });
 
