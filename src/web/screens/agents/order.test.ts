@@ -76,6 +76,28 @@ test('groups keep the order of the agents, and agents without a value have a nam
   expect(groupingOf([...agents, another], 'none')).toBe('none');
 });
 
+test('agents that need the user are a group before the others, unless all of them do', () => {
+  const asks = { status: 'running', needs_you: 'permission' } as const;
+  const agents = [
+    agent('done', { status: 'completed', worktree_repo: '/code/shop' }),
+    agent('works', { status: 'running', worktree_repo: '/code/billing' }),
+    agent('asks', { ...asks, worktree_repo: '/code/billing' }),
+    agent('stuck', { ...asks, worktree_repo: '/code/shop' }),
+    agent('other', { status: 'completed' }),
+  ];
+  const names = (shown: Parameters<typeof filterAgents>[1]) =>
+    groupAgents(filterAgents(agents, shown), 'repo', new Map()).map(
+      (group) => `${group.name}: ${group.agents.map(({ name }) => name)}`,
+    );
+  expect(names({})).toEqual([
+    'Needs you: asks,stuck',
+    'billing: works',
+    'shop: done',
+    'Other folders: other',
+  ]);
+  expect(names({ show: 'needs_you' })).toEqual(['billing: asks', 'shop: stuck']);
+});
+
 test('describes an agent’s program and its end in a few words', () => {
   expect(getProgram({ preset: 'claude', argv: null, command: 'x' })).toBe('claude');
   expect(getProgram({ preset: null, argv: ['/opt/bin/agent', 'run'], command: 'x' })).toBe('agent');

@@ -73,13 +73,21 @@ export interface Group {
   agents: AgentRecord[];
 }
 
-/** Groups in the order of their first agents. `teams`: names by id. */
+/**
+ * First the agents that need the user, so that they are not below the rows of other groups; then groups in the order of their
+ * first agents. `teams`: names by id.
+ */
 export function groupAgents(
   agents: readonly AgentRecord[],
   by: Grouping,
   teams: ReadonlyMap<string, string>,
 ): Group[] {
   if (by === 'none') return [{ name: '', agents: [...agents] }];
+  const urgent = agents.filter((agent) => agentState(agent) === 'needs_you');
+  const rest = agents.filter((agent) => agentState(agent) !== 'needs_you');
+  // If all of them need the user, the groups say more.
+  if (urgent.length > 0 && rest.length > 0)
+    return [{ name: 'Needs you', agents: urgent }, ...groupAgents(rest, by, teams)];
   const name = (agent: AgentRecord) => {
     if (by === 'node') return agent.node_id;
     if (by === 'team')
