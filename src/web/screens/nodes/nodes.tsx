@@ -107,16 +107,19 @@ function NodesBeside({
     <div className="flex h-full overflow-x-clip">
       <BesidePanel is_open={open_id !== undefined}>
         <NodeTable nodes={nodes} open_id={open_id} />
-        <ListNote
-          rows={nodes.length}
-          title={
-            records.length === 0
-              ? 'No other nodes. Register a machine to run agents on it too.'
-              : 'A node is a machine that runs agents for this service. Register one for each machine.'
-          }
-          cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
-          operation="registerAgentNode"
-        />
+        {/* On phones, the button must not cover what is last. */}
+        <div className="max-md:pb-20">
+          <ListNote
+            rows={nodes.length}
+            title={
+              records.length === 0
+                ? 'No other nodes. Register a machine to run agents on it too.'
+                : 'A node is a machine that runs agents for this service. Register one for each machine.'
+            }
+            cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
+            operation="registerAgentNode"
+          />
+        </div>
       </BesidePanel>
       {open ? (
         <NodeDetail

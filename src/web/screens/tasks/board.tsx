@@ -16,8 +16,14 @@ export function Board({ tasks, narrow, ...rest }: BoardProps) {
   const shown = new Map(tasks.map((task) => [task.task.id, task]));
   const [shows_cancelled, setShowsCancelled] = useState(false);
   const board = boardColumns(tasks.map(({ task }) => task));
+  // On phones, the button for a new task must not cover the last card.
   return (
-    <div className={cx('flex flex-col gap-3 p-3', !narrow && 'md:h-full md:w-max md:min-w-full md:flex-row')}>
+    <div
+      className={cx(
+        'flex flex-col gap-3 p-3 max-md:pb-20',
+        !narrow && 'md:h-full md:w-max md:min-w-full md:flex-row',
+      )}
+    >
       {board.map(({ status, label, tasks }) => {
         const is_rail = status === 'cancelled' && !shows_cancelled && !narrow;
         return (

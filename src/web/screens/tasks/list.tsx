@@ -63,7 +63,7 @@ export function TaskList({ tasks, ...rest }: Omit<CardProps, 'shown'> & { tasks:
           })}
         </tbody>
       </table>
-      <ul className="flex flex-col gap-2 p-3 md:hidden">
+      <ul className="flex flex-col gap-2 p-3 pb-20 md:hidden">
         {rows.map((shown) => (
           <Card key={shown.task.id} shown={shown} {...rest} />
         ))}
