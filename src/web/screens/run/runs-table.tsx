@@ -55,6 +55,7 @@ export function RunsTable({
 
 function Row({ run, name, needs_you }: { run: RunRecord; name: string | undefined; needs_you: boolean }) {
   const why = run.error ?? run.attention;
+  const title = getTitle(run);
   const tinted = useTint<HTMLTableRowElement>(run.status);
   return (
     <tr
@@ -78,12 +79,12 @@ function Row({ run, name, needs_you }: { run: RunRecord; name: string | undefine
         {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
       </td>
       <td className="min-w-0 max-md:order-last max-md:w-full">
-        <div className="truncate" title={getTitle(run) ?? undefined}>
-          {getTitle(run) ?? <span className="text-muted">–</span>}
-          {why && (
+        <div className="truncate" title={title ?? undefined}>
+          {title ?? (why === null && <span className="text-muted">–</span>)}
+          {why !== null && (
             <span className={run.error ? 'text-failed' : 'text-needs'} title={why}>
-              {' '}
-              · {why}
+              {title !== null && ' · '}
+              {why}
             </span>
           )}
         </div>
