@@ -216,7 +216,7 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
     await page.keyboard.press('.');
     await page.getByRole('log').getByText('Turn cancelled').first().waitFor();
   },
-  'Approvals: j': async (page) => {
+  'Approvals and run page: j': async (page) => {
     await openConversation(page);
     await openConversation(page);
     await page.goto(`${plane.url}/approvals`);
@@ -226,7 +226,7 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
     await page.keyboard.press('j');
     await becomes(page, `${open_cards}[1] === document.activeElement`);
   },
-  'Approvals: k': async (page) => {
+  'Approvals and run page: k': async (page) => {
     await page.keyboard.press('k');
     await becomes(page, `${open_cards}[0] === document.activeElement`);
   },

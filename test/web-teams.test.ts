@@ -77,6 +77,10 @@ browserTest(
     await list.goto(`${plane.url}/runs`);
     const listed = list.getByRole('row').filter({ hasText: 'Rain' });
     await listed.getByText('needs you (running)').waitFor();
+    await question.getByText(/^Press j to select/).waitFor();
+    await page.keyboard.press('j');
+    await question.getByText(/answer · .*Esc leaves/).waitFor();
+    expect(await page.evaluate('document.activeElement.matches("[data-review]")')).toBe(true);
     await question.getByRole('button', { name: /Allow/ }).first().click();
     await question.waitFor({ state: 'detached' });
 

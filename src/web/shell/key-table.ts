@@ -71,7 +71,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     ],
   },
   {
-    title: 'Approvals',
+    title: 'Approvals and run page',
     rows: [
       { keys: ['j'], does: 'Next open request' },
       { keys: ['k'], does: 'Previous open request' },

@@ -5,14 +5,13 @@ import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from '
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, elicitationQuery, type ReviewRecord } from '../../api/queries.ts';
-import { appearance } from '../../shell/appearance.ts';
-import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { useHandheld } from '../../ui/media.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty } from '../../ui/states.tsx';
 import { CardKeysContext } from '../../waiting/card-frame.tsx';
-import { focusCard, focusNextCard, nextOpenCard, OPEN_CARD } from '../../waiting/focus.ts';
+import { useCardKeys } from '../../waiting/card-keys.ts';
+import { focusCard } from '../../waiting/focus.ts';
 import {
   elicitationItem,
   isListedOnlyOpen,
@@ -262,47 +261,6 @@ function useSeen(items: readonly WaitingItem[], linked: string | undefined): Rea
     .filter((key) => !seen.has(key));
   if (fresh.length > 0) setSeen(new Set([...seen, ...fresh]));
   return seen;
-}
-
-/** `j` and `k` move the focus between open cards. After an answer, it moves to the next one. */
-function useCardKeys(list: RefObject<HTMLUListElement | null>) {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const step = { j: 1, k: -1 }[event.key];
-      if (!step || hasModifier(event) || isTyping(event) || !appearance().shortcuts) return;
-      const open = [...(list.current?.querySelectorAll<HTMLElement>(OPEN_CARD) ?? [])];
-      const next = cardFrom(open, document.activeElement, step);
-      if (!next) return;
-      event.preventDefault();
-      focusCard(next);
-    };
-    document.addEventListener('keydown', onKey);
-    return () => document.removeEventListener('keydown', onKey);
-  }, [list]);
-  return useMemo(
-    () => ({
-      select_key: 'j',
-      onAnswered: (card: HTMLElement) => {
-        const next = list.current && nextOpenCard(list.current, card);
-        if (next) focusNextCard(next);
-      },
-    }),
-    [list],
-  );
-}
-
-/** The next card in the direction `step` from the focused element; the first open one if no card has the focus. */
-function cardFrom(
-  cards: readonly HTMLElement[],
-  from: Element | null,
-  step: number,
-): HTMLElement | undefined {
-  const card = from?.closest<HTMLElement>('[data-waiting]');
-  if (!card) return step > 0 ? cards[0] : cards.at(-1);
-  const isBefore = (other: HTMLElement) =>
-    (card.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING) !== 0;
-  const others = cards.filter((other) => other !== card);
-  return step > 0 ? others.find((other) => !isBefore(other)) : others.findLast(isBefore);
 }
 
 /** The item in the page's URL gets the focus once, when it is loaded. */

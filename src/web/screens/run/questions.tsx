@@ -1,9 +1,12 @@
 /** What waits for the user in a run, at the top of its page. */
 import { useQuery } from '@tanstack/react-query';
+import { useRef } from 'react';
 import { type AgentRecord, agentsQuery } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { toReviewView } from '../../reviews/review-view.ts';
+import { CardKeysContext } from '../../waiting/card-frame.tsx';
+import { useCardKeys } from '../../waiting/card-keys.ts';
 import { LazyQuestionCard, LazySignInCard } from '../../waiting/lazy.tsx';
 import { keyOf, type WaitingItem } from '../../waiting/queue.ts';
 
@@ -12,19 +15,23 @@ const SHOWN = 20;
 
 export function Questions({ items, team }: { items: readonly WaitingItem[]; team: string | undefined }) {
   const { data: agents = [] } = useQuery(agentsQuery);
+  const section = useRef<HTMLElement>(null);
+  const cardKeys = useCardKeys(section);
   // The page itself says why the run waits, and resumes it.
   const shown = items.filter(({ kind }) => kind !== 'run');
   if (shown.length === 0) return null;
   return (
-    <section aria-label="Pending requests" className="flex flex-col gap-2">
-      {shown.slice(0, SHOWN).map((item) => (
-        <Card
-          key={keyOf(item)}
-          item={item}
-          agent={agents.find(({ id }) => id === item.agent_id)}
-          team={team}
-        />
-      ))}
+    <section ref={section} aria-label="Pending requests" className="flex flex-col gap-2">
+      <CardKeysContext value={cardKeys}>
+        {shown.slice(0, SHOWN).map((item) => (
+          <Card
+            key={keyOf(item)}
+            item={item}
+            agent={agents.find(({ id }) => id === item.agent_id)}
+            team={team}
+          />
+        ))}
+      </CardKeysContext>
       {shown.length > SHOWN && <p className="text-muted">{shown.length - SHOWN} more pending.</p>}
     </section>
   );
