@@ -474,6 +474,25 @@ browserTest('on a phone, questions, forms and sign-ins fill the screen too', asy
   await page.getByRole('link', { name: 'Done, back to deploys' }).waitFor();
 });
 
+browserTest('on a phone, a request on the page of a run opens on the whole screen', async () => {
+  const { params } = await askQuestion('painters', 'Which color?');
+  const { team_id, run_id } = params;
+  const page = await openApprovals('', { screen: 'phone' });
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  const pending = page.getByRole('region', { name: 'Pending requests' });
+  await pending.getByText('Which color?').waitFor();
+  expect(await pending.getByRole('textbox').count()).toBe(0);
+  await pending.getByRole('link', { name: 'Answer' }).tap();
+  await page.waitForURL(`${plane.url}/approvals?question=**`);
+  const request = page.getByRole('article');
+  await request.getByLabel('Answer').fill('Blue');
+  await untilRead(page);
+  await expectInView(page, 'Send answer');
+  await request.getByRole('button', { name: 'Send answer' }).tap();
+  await page.getByRole('link', { name: /^Done, back to/ }).tap();
+  await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+});
+
 /** Fails unless the whole button is on the screen and 48 px high. */
 async function expectInView(page: Page, name: string): Promise<void> {
   const box = (await page.getByRole('article').getByRole('button', { name, exact: true }).boundingBox())!;

@@ -1,4 +1,4 @@
-/** A request in a conversation, where a card may not fit between the header and the prompt field. */
+/** A request where its card does not fit, as a link that opens it on the whole screen of a phone. */
 import { Link } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
 import { type ReactNode, useId } from 'react';
@@ -9,7 +9,10 @@ import { CardFrame } from './card-frame.tsx';
 import { linkLabels, linkNames, type WaitingItem, waitingText } from './queue.ts';
 import { useWaiting } from './use-waiting.ts';
 
-/** Shows the card, or on a phone on its side a link that opens the request on the whole screen. `id`: of its item. */
+/**
+ * Shows the card, or on a phone on its side a link: in a conversation, a card may not fit between the header and the prompt
+ * field. `id`: of its item.
+ */
 export function CardOrLink({ id, children }: { id: string; children: ReactNode }) {
   return useSidewaysPhone() ? <LinkIfOpen id={id}>{children}</LinkIfOpen> : children;
 }
@@ -20,7 +23,7 @@ function LinkIfOpen({ id, children }: { id: string; children: ReactNode }) {
   return item ? <CardLink item={item} /> : children;
 }
 
-function CardLink({ item }: { item: WaitingItem }) {
+export function CardLink({ item }: { item: WaitingItem }) {
   const id = useId();
   return (
     <CardFrame card={item.id} open answered={false} aria-labelledby={id}>

@@ -5,8 +5,10 @@ import { type AgentRecord, agentsQuery } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { toReviewView } from '../../reviews/review-view.ts';
+import { useHandheld } from '../../ui/media.ts';
 import { CardKeysContext } from '../../waiting/card-frame.tsx';
 import { useCardKeys } from '../../waiting/card-keys.ts';
+import { CardLink } from '../../waiting/card-link.tsx';
 import { LazyQuestionCard, LazySignInCard } from '../../waiting/lazy.tsx';
 import { keyOf, type WaitingItem } from '../../waiting/queue.ts';
 
@@ -15,6 +17,8 @@ const SHOWN = 20;
 
 export function Questions({ items, team }: { items: readonly WaitingItem[]; team: string | undefined }) {
   const { data: agents = [] } = useQuery(agentsQuery);
+  // On phones a request opens on the whole screen, with its answers within reach of the thumb.
+  const is_handheld = useHandheld();
   const section = useRef<HTMLElement>(null);
   const cardKeys = useCardKeys(section);
   // The page itself says why the run waits, and resumes it.
@@ -23,14 +27,20 @@ export function Questions({ items, team }: { items: readonly WaitingItem[]; team
   return (
     <section ref={section} aria-label="Pending requests" className="flex flex-col gap-2">
       <CardKeysContext value={cardKeys}>
-        {shown.slice(0, SHOWN).map((item) => (
-          <Card
-            key={keyOf(item)}
-            item={item}
-            agent={agents.find(({ id }) => id === item.agent_id)}
-            team={team}
-          />
-        ))}
+        {shown
+          .slice(0, SHOWN)
+          .map((item) =>
+            is_handheld ? (
+              <CardLink key={keyOf(item)} item={item} />
+            ) : (
+              <Card
+                key={keyOf(item)}
+                item={item}
+                agent={agents.find(({ id }) => id === item.agent_id)}
+                team={team}
+              />
+            ),
+          )}
       </CardKeysContext>
       {shown.length > SHOWN && <p className="text-muted">{shown.length - SHOWN} more pending.</p>}
     </section>
