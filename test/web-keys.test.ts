@@ -146,6 +146,17 @@ browserTest('j and k move through a list, Enter opens an item, and Esc leaves th
   await becomes('document.activeElement === document.body', true);
 });
 
+browserTest('[ and ] on the page of an agent step through the list as it was last shown', async () => {
+  await go('/agents?q=paint', 'Agents');
+  await page.getByRole('link', { name: 'paint-fence', exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: 'paint-fence' }).waitFor();
+  // `mow-lawn` is between them, and not in the list.
+  await page.keyboard.press(']');
+  await page.getByRole('heading', { level: 1, name: 'paint-shed' }).waitFor();
+  await page.keyboard.press('[');
+  await page.getByRole('heading', { level: 1, name: 'paint-fence' }).waitFor();
+});
+
 browserTest(
   'single-key shortcuts can be turned off and on again, and the palette works in both cases',
   async () => {

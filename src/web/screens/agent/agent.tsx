@@ -4,7 +4,7 @@ import { Link, Navigate, Outlet, useNavigate, useParams } from '@tanstack/react-
 import { CloudOff } from 'lucide-react';
 import { createContext, use, useEffect, useState } from 'react';
 import { keys } from '../../api/keys.ts';
-import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
+import { type AgentRecord, agentQuery, agentsQuery, changesQuery, teamsQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
 import { appearance } from '../../shell/appearance.ts';
 import { cx } from '../../ui/cx.ts';
@@ -17,7 +17,8 @@ import { tabClass } from '../../ui/tab-class.ts';
 import { TabNav } from '../../ui/tab-nav.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { Branch, Place } from '../agents/facts.tsx';
-import { compareAttention, describeEnd, getProgram } from '../agents/order.ts';
+import { listedAgents, neighborOf } from '../agents/last-list.ts';
+import { describeEnd, getProgram } from '../agents/order.ts';
 import { AgentActions } from './agent-actions.tsx';
 import { DeleteAgent } from './delete.tsx';
 import { AskToDelete, type Deletion } from './deleting.ts';
@@ -121,7 +122,7 @@ function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: (how: Deleti
   );
 }
 
-/** `[` and `]` open the previous and the next agent, in the order of the list. */
+/** `[` and `]` open the previous and the next agent, in the order of the list, filtered and grouped as it was last. */
 function useNeighborKeys(agent_id: string): void {
   const queries = useQueryClient();
   const navigate = useNavigate();
@@ -132,9 +133,8 @@ function useNeighborKeys(agent_id: string): void {
       event.preventDefault();
       // Without an answer of the service there is nowhere to go, and the badge shows why.
       const list = await queries.ensureQueryData(agentsQuery).catch(() => []);
-      const agents = [...list].sort(compareAttention);
-      const at = agents.findIndex(({ id }) => id === agent_id);
-      const next = agents[event.key === '[' ? at - 1 : at + 1];
+      const listed = listedAgents(list, queries.getQueryData(teamsQuery.queryKey) ?? []);
+      const next = neighborOf(agent_id, event.key === '[' ? -1 : 1, listed);
       if (next) void navigate({ to: '/agents/$agent_id', params: { agent_id: next.id } });
     };
     const onKey = (event: KeyboardEvent) => void press(event);

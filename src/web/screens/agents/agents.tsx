@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { FolderGit2, Network, Plus, Search } from 'lucide-react';
-import { lazy, Suspense, useMemo, useState } from 'react';
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts';
 import { useUnread } from '../../api/seen.ts';
 import { useSession } from '../../api/session.ts';
@@ -18,6 +18,7 @@ import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
 import { firstByAgent } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { StartDemo } from './demo.tsx';
+import { rememberList } from './last-list.ts';
 import { counts, filterAgents, type Group, type Grouping, groupAgents, groupingOf } from './order.ts';
 import { AgentRows } from './rows.tsx';
 
@@ -51,6 +52,7 @@ export function Agents() {
   const groups = useGroups(read.data, search, grouping);
   const unread = useUnread(read.data ?? NO_AGENTS);
   const rowKeys = useRowKeys();
+  useEffect(() => rememberList(search), [search]);
   const change = (next: AgentsSearch) => {
     void navigate({ search: (old) => ({ ...old, ...next }), replace: true });
   };
