@@ -148,6 +148,23 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
     await page.keyboard.press('d');
     await page.waitForURL(`${plane.url}/agents/${agents[0]!.id}/changes`);
   },
+  'Focused agent in the list: e e': async (page) => {
+    const agent = await plane.agent(['sleep', '600'], { name: 'sleeper' });
+    await openList(page, '/agents');
+    await page.locator(`[data-row="${agent.id}"] a`).first().focus();
+    await page.keyboard.press('e');
+    await page.getByText('Press e again to stop the agent').first().waitFor();
+    expect((await plane.get(agent.id)).status).toBe('running');
+    await page.keyboard.press('e');
+    await plane.finished(agent.id);
+    await page.locator(`[data-row="${agent.id}"]`).getByText('Cancelled').first().waitFor();
+    await page.locator(`[data-row="${agent.id}"] a`).first().focus();
+    await page.keyboard.press('e');
+    await page.getByText('Press e again to start the agent').first().waitFor();
+    await page.keyboard.press('e');
+    await plane.until(agent.id, ['running']);
+    await plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: { force: true } });
+  },
   'Agent page: [': async (page) => {
     await page.goto(`${plane.url}/agents/${agents[1]!.id}`);
     await page.getByRole('heading', { level: 1, name: agents[1]!.name }).waitFor();

@@ -53,6 +53,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     rows: [
       { keys: ['o'], does: 'Open its output' },
       { keys: ['d'], does: 'Open its changes' },
+      { keys: ['e', 'e'], does: 'Stop it, or start it if it does not run' },
     ],
   },
   {

@@ -60,7 +60,8 @@ export function useListKeys(
           break;
         default: {
           const act = latest.current.rowKeys[event.key];
-          if (!row || !act) return;
+          // A held key must not confirm its own first press.
+          if (!row || !act || event.repeat) return;
           act(row);
         }
       }

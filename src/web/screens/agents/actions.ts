@@ -1,5 +1,5 @@
 /** Starting, stopping and restarting an agent from any screen. */
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type QueryClient, useMutation, useQueryClient } from '@tanstack/react-query';
 import { Problem } from '../../../core/problem.ts';
 import { call, errorMessage, newKey } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
@@ -10,30 +10,48 @@ type Act = 'start' | 'stop' | 'restart';
 
 const operations = { start: 'startAgent', stop: 'stopAgent', restart: 'restartAgent' } as const;
 
+type Named = Pick<AgentRecord, 'id' | 'name'>;
+
 /** Updates the cached record with the response. Shows an error as a toast with the agent's name. */
-export function useAgentAct(agent: Pick<AgentRecord, 'id' | 'name'>) {
+export function useAgentAct(agent: Named) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (act: Act) => {
-      const args = { params: { agent_id: agent.id } };
-      return act === 'stop'
-        ? call('stopAgent', args)
-        : call(operations[act], { ...args, idempotency_key: newKey() });
-    },
-    onSuccess: (record) => {
-      queries.setQueryData(keys.agent(record.id), record);
-      queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
-        rows?.map((row) => (row.id === record.id ? record : row)),
-      );
-    },
-    onError: (error) => {
-      const pending = error instanceof Problem && error.pending;
-      showToast(
-        agent.name,
-        pending
-          ? `${errorMessage(error)}; svc will ${pending} the agent when the node is back`
-          : errorMessage(error),
-      );
-    },
+    mutationFn: (act: Act) => send(agent, act),
+    onSuccess: (record) => store(queries, record),
+    onError: (error) => showProblem(agent, error),
   });
+}
+
+/** The same for any agent of a list. */
+export function useAnyAgentAct() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ agent, act }: { agent: Named; act: Act }) => send(agent, act),
+    onSuccess: (record) => store(queries, record),
+    onError: (error, { agent }) => showProblem(agent, error),
+  });
+}
+
+function send({ id }: Named, act: Act): Promise<AgentRecord> {
+  const args = { params: { agent_id: id } };
+  return act === 'stop'
+    ? call('stopAgent', args)
+    : call(operations[act], { ...args, idempotency_key: newKey() });
+}
+
+function store(queries: QueryClient, record: AgentRecord): void {
+  queries.setQueryData(keys.agent(record.id), record);
+  queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
+    rows?.map((row) => (row.id === record.id ? record : row)),
+  );
+}
+
+function showProblem({ name }: Named, error: Error): void {
+  const pending = error instanceof Problem && error.pending;
+  showToast(
+    name,
+    pending
+      ? `${errorMessage(error)}; svc will ${pending} the agent when the node is back`
+      : errorMessage(error),
+  );
 }

@@ -1,8 +1,8 @@
 /** All agents, those that need the user first. */
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { FolderGit2, Network, Plus, Search } from 'lucide-react';
-import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts';
 import { useUnread } from '../../api/seen.ts';
 import { useSession } from '../../api/session.ts';
@@ -15,8 +15,10 @@ import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { firstByAgent } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
+import { useAnyAgentAct } from './actions.ts';
 import { StartDemo } from './demo.tsx';
 import { rememberList } from './last-list.ts';
 import { counts, filterAgents, type Group, type Grouping, groupAgents, groupingOf } from './order.ts';
@@ -96,9 +98,38 @@ export function Agents() {
   );
 }
 
-/** `o` and `d` open the output and the changes of the agent in the focused row. */
+/** How long a second `e` may take: as long as the toast that asks for it is in view. */
+const AGAIN_MS = 5_000;
+
+/** Stops the agent in a row, or starts it if it does not run, when called twice; the first call only says so. */
+function useStopOrStart(): (row: HTMLElement) => void {
+  const queries = useQueryClient();
+  const { mutate } = useAnyAgentAct();
+  const offered = useRef<{ offer: string; at: number }>(undefined);
+  return useCallback(
+    (row) => {
+      const agent = queries.getQueryData(agentsQuery.queryKey)?.find(({ id }) => id === row.dataset.row);
+      if (!agent) return;
+      const act = agent.status === 'running' ? 'stop' : 'start';
+      const offer = `${act} ${agent.id}`;
+      const { current: first } = offered;
+      const at = performance.now();
+      if (first?.offer === offer && at - first.at < AGAIN_MS) {
+        offered.current = undefined;
+        mutate({ agent, act });
+      } else {
+        offered.current = { offer, at };
+        showToast(agent.name, `Press e again to ${act} the agent`);
+      }
+    },
+    [queries, mutate],
+  );
+}
+
+/** `o` and `d` open the output and the changes of the agent in the focused row, and `e` twice stops or starts it. */
 function useRowKeys(): RowKeys {
   const navigate = useNavigate();
+  const stopOrStart = useStopOrStart();
   return useMemo(() => {
     const open = (tab: AgentTab) => (row: HTMLElement) =>
       void navigate({
@@ -106,8 +137,8 @@ function useRowKeys(): RowKeys {
         params: { agent_id: row.dataset.row!, tab },
         search: {},
       });
-    return { o: open('output'), d: open('changes') };
-  }, [navigate]);
+    return { o: open('output'), d: open('changes'), e: stopOrStart };
+  }, [navigate, stopOrStart]);
 }
 
 function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch, grouping: Grouping): Group[] {
