@@ -69,7 +69,8 @@ browserTest(
       .click();
 
     // The permission review, on the page of the run.
-    await inSteps(page, 'draft running writer').waitFor();
+    await inSteps(page, 'draft needs you writer').waitFor();
+    await page.getByRole('region', { name: 'Steps' }).getByText('1 needs you').waitFor();
     const question = page.locator('[data-review]');
     const heading = page.getByRole('heading', { level: 1 });
     await heading.getByText('needs you (running)').waitFor();

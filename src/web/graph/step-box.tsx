@@ -16,6 +16,7 @@ const borders: Record<string, string> = {
   completed: 'border-l-completed',
   failed: 'border-l-failed',
   input_required: 'border-l-needs',
+  needs_you: 'border-l-needs',
 };
 
 export function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {

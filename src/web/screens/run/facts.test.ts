@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import { runCommands, sumCosts } from './facts.ts';
+import { elicitationRecord } from '../../../testing/elicitation-record.ts';
+import { reviewRecord } from '../../../testing/review-record.ts';
+import { elicitationItem, reviewItem } from '../../waiting/queue.ts';
+import { countStatuses, runCommands, type StepRecord, sumCosts, toShownSteps } from './facts.ts';
 
 const agent = (cost: { amount: number; currency: string } | null) => ({
   summary: { now: null, plan: null, diff: null, usage: { used: 1, size: 2, cost } },
@@ -19,4 +22,30 @@ test('a run whose steps ask continues with their answers; one that waits without
   const run = { status: 'input_required', spec: { members: [], leader_member_id: null } } as never;
   expect(runCommands(run, { steps: 2, questions: 1 })).toEqual(['cancel']);
   expect(runCommands(run, { steps: 2, questions: 0 })).toEqual(['resume', 'cancel']);
+});
+
+test('a step that runs needs the user while its agent waits for an answer', () => {
+  const step = (status: string, agent_id: string | null) => ({ status, agent_id }) as StepRecord;
+  const waiting = [
+    reviewItem(reviewRecord({ agent_id: 'agt_1' })),
+    elicitationItem(elicitationRecord({ agent_id: 'agt_2' })),
+  ];
+  const steps = toShownSteps(
+    [
+      step('running', 'agt_1'),
+      step('running', 'agt_2'),
+      step('running', 'agt_3'),
+      step('running', null),
+      step('completed', 'agt_1'),
+    ],
+    waiting,
+  );
+  expect(steps.map(({ status }) => status)).toEqual([
+    'needs_you',
+    'needs_you',
+    'running',
+    'running',
+    'completed',
+  ]);
+  expect(countStatuses(steps)[0]).toEqual(['needs_you', 2]);
 });

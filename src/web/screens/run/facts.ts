@@ -3,8 +3,11 @@
 import type { Answered } from '../../api/client.ts';
 import type { AgentRecord, RunRecord } from '../../api/queries.ts';
 import { costText } from '../../ui/usage.ts';
+import type { WaitingItem } from '../../waiting/queue.ts';
 
 export type StepRecord = Answered<'listSteps'>[number];
+/** A step as the views of all steps show it. */
+export type ShownStepRecord = Omit<StepRecord, 'status'> & { status: StepRecord['status'] | 'needs_you' };
 export type MembersRecord = Answered<'listRunMembers'>;
 export type MemberRecord = MembersRecord['members'][number];
 
@@ -73,6 +76,7 @@ export function stepCommands(
 }
 
 const rank: Record<string, number> = {
+  needs_you: 0,
   input_required: 0,
   failed: 1,
   running: 2,
@@ -91,8 +95,21 @@ export function likelyStep(steps: readonly StepRecord[]): StepRecord | undefined
   );
 }
 
+/** Steps that run, but whose agents wait for the user, need the user. `waiting`: what waits in their run. */
+export function toShownSteps(
+  steps: readonly StepRecord[],
+  waiting: readonly WaitingItem[],
+): readonly ShownStepRecord[] {
+  const agents = new Set(waiting.map(({ agent_id }) => agent_id));
+  return steps.map((step) =>
+    step.status === 'running' && step.agent_id !== null && agents.has(step.agent_id)
+      ? { ...step, status: 'needs_you' }
+      : step,
+  );
+}
+
 /** The number of steps by status, in order of attention. */
-export function countStatuses(steps: readonly Pick<StepRecord, 'status'>[]): [string, number][] {
+export function countStatuses(steps: readonly Pick<ShownStepRecord, 'status'>[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const { status } of steps) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].sort(([a], [b]) => (rank[a] ?? 9) - (rank[b] ?? 9));

@@ -3,13 +3,13 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
-import { agentsQuery, type RunRecord } from '../../api/queries.ts';
+import { type AgentRecord, agentsQuery, type RunRecord } from '../../api/queries.ts';
 import type { MemberTab } from '../../feature.ts';
 import { features } from '../../features.ts';
 import { Segmented } from '../../ui/segmented.tsx';
-import { AgentStatus, StatusIcon } from '../../ui/status.tsx';
+import { AgentIcon, AgentStatus, StatusIcon } from '../../ui/status.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
-import type { MembersRecord, StepRecord } from './facts.ts';
+import type { MemberRecord, MembersRecord, StepRecord } from './facts.ts';
 import { Latest } from './latest.tsx';
 
 const feature_tabs = features.flatMap(({ member_tab = [] }) => member_tab);
@@ -34,9 +34,9 @@ export function MemberPanel({
 }) {
   const [chosen, setTab] = useState<string | null>(null);
   const spec = run.spec.members.find((member) => member.member_id === member_id);
-  const member = members && [members.leader, ...members.members].find((item) => item.member_id === member_id);
-  const statusOf = (id: string) =>
-    members?.members.find((item) => item.member_id === id)?.status ?? 'created';
+  const memberOf = (id: string) =>
+    members && [members.leader, ...members.members].find((item) => item.member_id === id);
+  const member = memberOf(member_id);
   const agent_id = step?.member_id === member_id ? (step.agent_id ?? member?.agent_id) : member?.agent_id;
   // The record may name an agent that does not exist yet.
   const { data: agents = [] } = useQuery(agentsQuery);
@@ -52,7 +52,7 @@ export function MemberPanel({
         label="Members"
         tabs={run.spec.members.map((item) => ({
           value: item.member_id,
-          label: <MemberLabel member_id={item.member_id} status={statusOf(item.member_id)} />,
+          label: <MemberLabel id={item.member_id} member={memberOf(item.member_id)} agents={agents} />,
         }))}
         value={member_id}
         onValue={onMember}
@@ -99,11 +99,20 @@ export function MemberPanel({
   );
 }
 
-function MemberLabel({ member_id, status }: { member_id: string; status: string }) {
+function MemberLabel({
+  id,
+  member,
+  agents,
+}: {
+  id: string;
+  member: MemberRecord | undefined;
+  agents: readonly AgentRecord[];
+}) {
+  const agent = agents.find((one) => one.id === member?.agent_id);
   return (
     <>
-      <StatusIcon status={status} />
-      <span className="max-w-40 truncate">{member_id}</span>
+      {agent ? <AgentIcon agent={agent} /> : <StatusIcon status={member?.status ?? 'created'} />}
+      <span className="max-w-40 truncate">{id}</span>
     </>
   );
 }

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
-import { useEffect } from 'react';
+import { useEffect, useMemo } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { keys } from '../../api/keys.ts';
 import {
@@ -60,7 +60,7 @@ function useReviews(run_id: string): readonly ReviewRecord[] {
 
 function useWaitingIn(run_id: string): readonly WaitingItem[] {
   const { open } = useWaiting();
-  return open.filter((item) => item.run_id === run_id);
+  return useMemo(() => open.filter((item) => item.run_id === run_id), [open, run_id]);
 }
 
 function RunScreen({ run }: { run: RunRecord }) {
@@ -83,9 +83,7 @@ function RunScreen({ run }: { run: RunRecord }) {
       search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
       replace: true,
     });
-  const adding = live && (
-    <AddStep run={run} steps={steps} onAdded={(step_key) => select({ step: step_key })} />
-  );
+  const adding = live && <AddStep run={run} steps={steps} onAdded={(step) => select({ step })} />;
   const selected = { step: step?.step_key, member: member_id };
   return (
     <Screen
@@ -111,6 +109,7 @@ function RunScreen({ run }: { run: RunRecord }) {
         ) : steps.length > 0 ? (
           <StepsView
             steps={steps}
+            waiting={waiting}
             selected={selected.step}
             onSelect={(key) => select({ step: key })}
             view={search.view}

@@ -2,14 +2,14 @@
 import { cx } from '../../ui/cx.ts';
 import { StatusIcon, statusText } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
-import type { StepRecord } from './facts.ts';
+import type { ShownStepRecord } from './facts.ts';
 
 export function StepsList({
   steps,
   selected,
   onSelect,
 }: {
-  steps: readonly StepRecord[];
+  steps: readonly ShownStepRecord[];
   selected: string | undefined;
   onSelect: (step_key: string) => void;
 }) {
@@ -44,7 +44,7 @@ export function StepsList({
   );
 }
 
-function Facts({ step, blockers }: { step: StepRecord; blockers: readonly string[] }) {
+function Facts({ step, blockers }: { step: ShownStepRecord; blockers: readonly string[] }) {
   const { status, member_id, error_text } = step;
   return (
     <>

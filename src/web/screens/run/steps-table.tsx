@@ -5,7 +5,7 @@ import { cx } from '../../ui/cx.ts';
 import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Duration } from '../../ui/time.tsx';
-import type { StepRecord } from './facts.ts';
+import type { ShownStepRecord } from './facts.ts';
 
 const ROW_PX = 36;
 const TOUCH_ROW_PX = 48;
@@ -23,7 +23,7 @@ export function StepsTable({
   selected,
   onSelect,
 }: {
-  steps: readonly StepRecord[];
+  steps: readonly ShownStepRecord[];
   selected: string | undefined;
   onSelect: (step_key: string) => void;
 }) {

@@ -8,10 +8,11 @@ import { Button, buttonClass } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { CommandLine, ListNote, QueryState } from '../../ui/states.tsx';
-import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { templates } from './templates.ts';
+import { useWaiting } from '../../waiting/use-waiting.ts';
+import { RunStatus } from '../run/status.tsx';
 
 const columns = [
   { label: 'Team', className: 'w-56' },
@@ -25,6 +26,8 @@ export function Teams() {
   const teams = useQuery(teamsQuery);
   const runs = useQueries({ queries: (teams.data ?? []).map(({ id }) => runsQuery(id)) });
   const navigate = useNavigate();
+  const { open } = useWaiting();
+  const waiting = new Set(open.map(({ run_id }) => run_id));
   const begin = (template?: string) => void navigate({ to: '/teams/new', search: { template } });
   return (
     <Screen
@@ -62,9 +65,17 @@ export function Teams() {
               <table className="w-full table-fixed border-collapse max-md:block">
                 <TableHead columns={columns} className="max-md:sr-only" />
                 <tbody className="max-md:block">
-                  {all.map((team, index) => (
-                    <Row key={team.id} team={team} last={runs[index]?.data?.[0]} />
-                  ))}
+                  {all.map((team, index) => {
+                    const last = runs[index]?.data?.[0];
+                    return (
+                      <Row
+                        key={team.id}
+                        team={team}
+                        last={last}
+                        needs_you={last !== undefined && waiting.has(last.id)}
+                      />
+                    );
+                  })}
                 </tbody>
               </table>
               <ListNote
@@ -81,7 +92,16 @@ export function Teams() {
   );
 }
 
-function Row({ team, last }: { team: TeamRecord; last: RunRecord | undefined }) {
+function Row({
+  team,
+  last,
+  needs_you,
+}: {
+  team: TeamRecord;
+  last: RunRecord | undefined;
+  /** Something in its last run waits for the user. */
+  needs_you: boolean;
+}) {
   return (
     <tr
       data-row
@@ -112,7 +132,7 @@ function Row({ team, last }: { team: TeamRecord; last: RunRecord | undefined }) 
             params={{ team_id: team.id, run_id: last.id }}
             className="tap inline-flex max-w-full items-center gap-2 hover:underline"
           >
-            Run {last.number} <Status status={last.status} />
+            Run {last.number} <RunStatus run={last} needs_you={needs_you} />
             <span className="text-muted max-lg:hidden">
               <Ago at={last.created_at} />
             </span>
