@@ -15,4 +15,6 @@ export const limits = {
   step_attempts_max: 100,
   /** Longest time limit of an attempt. */
   step_timeout_seconds_max: 30 * 24 * 60 * 60,
+  /** Agents that `svc teams delete` names in the command that deletes them. */
+  cli_named_agents_max: 20,
 } as const;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Handlers } from '../../../server/call.ts';
 import type { HttpServer } from '../../../server/server.ts';
+import { agentRecord } from '../../../testing/agent-record.ts';
 import { type RunOptions, run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
@@ -175,6 +176,38 @@ test('reports an invalid team with the messages of the contract', async () => {
   writeFileSync(join(home, 'team.json'), '{"name": "x", "spec": {"members": []}}');
   const ran = await cli(['teams', 'create', '--file', 'team.json']);
   expect(ran).toMatchObject({ code: 1, stderr: 'svc: spec.members must not be empty\n', stdout: '' });
+});
+
+test('delete says which agents stay, and how to delete them', async () => {
+  let agents = ['agt_1', 'agt_2'];
+  const calls: unknown[] = [];
+  await open({
+    listAgents: ({ query }) => {
+      calls.push(['list', query.team_id]);
+      return { items: agents.map((id) => agentRecord({ id, team_id: 'team_1' })) };
+    },
+    deleteTeam: ({ params }) => {
+      calls.push(['delete', params.team_id]);
+    },
+  });
+  const two = await cli(['teams', 'delete', 'site']);
+  expect(calls).toEqual([
+    ['list', 'team_1'],
+    ['delete', 'team_1'],
+  ]);
+  expect(two.stderr.split('\n')).toEqual([
+    'deleted team_1',
+    'kept 2 agents of its runs, with logs and worktrees, for retention.run_agents_days',
+    'to delete them now: svc agents delete agt_1 agt_2',
+    '',
+  ]);
+  const json = await cli(['teams', 'delete', 'site', '--json']);
+  expect(JSON.parse(json.stdout)).toEqual({ id: 'team_1', agents_kept: agents });
+  agents = Array.from({ length: 30 }, (_, at) => `agt_${at}`);
+  const many = (await cli(['teams', 'delete', 'site'])).stderr;
+  expect(many).toMatch(/\nto delete 20 of them now: svc agents delete( agt_\d+){20}\n$/);
+  agents = [];
+  expect((await cli(['teams', 'delete', 'site'])).stderr).toBe('deleted team_1\n');
 });
 
 test('lists the steps that wait for an answer, in all runs', async () => {

@@ -1,11 +1,13 @@
 /** `svc teams …`: team definitions, as JSON files. */
 import type { Command } from 'commander';
-import { type ApiOptions, connect } from '../../../cli/api.ts';
+import { type AgentRecord, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { asObject, jsonFile } from '../../../cli/json-options.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
+import { limits } from '../limits.ts';
 import { findTeam, type TeamRecord } from './team-refs.ts';
 
 type Options = ApiOptions & { json?: boolean };
@@ -78,15 +80,27 @@ export function addTeams(program: Command, context: Context): void {
     .action(async (ref: string, options: Options) => {
       const api = await connect(context, options);
       const { id } = await findTeam(api, ref);
+      const agents = await api.all('listAgents', { query: { team_id: id } });
       await api.call('deleteTeam', { params: { team_id: id } });
-      if (options.json) await printRecord(io, { id }, options);
-      else printStatus(io, `deleted ${id}`);
+      if (options.json) return printRecord(io, { id, agents_kept: agents.map((agent) => agent.id) }, options);
+      for (const line of [`deleted ${id}`, ...keptLines(agents)]) printStatus(io, printable(line));
     });
 
   function reportTeam(team: TeamRecord, options: Options): Promise<void> {
     const line = `${team.id}  ${team.name}  version ${team.version}`;
     return report(io, team, { line, columns }, options);
   }
+}
+
+/** What is said of the agents that outlive their team, and how to delete them earlier than svc does. */
+function keptLines(agents: readonly AgentRecord[]): string[] {
+  if (agents.length === 0) return [];
+  const named = agents.slice(0, limits.cli_named_agents_max).map(({ id }) => id);
+  const which = named.length < agents.length ? `${named.length} of them` : 'them';
+  return [
+    `kept ${agents.length} ${agents.length === 1 ? 'agent' : 'agents'} of its runs, with logs and worktrees, for retention.run_agents_days`,
+    `to delete ${agents.length === 1 ? 'it' : which} now: svc agents delete ${named.join(' ')}`,
+  ];
 }
 
 const columns: Column<TeamRecord>[] = [
