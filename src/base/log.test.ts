@@ -25,14 +25,24 @@ test('text for a terminal leaves out hashes, stacks, empty fields and repetition
     const output = join(folder, String(brief));
     const { log } = openLog({ level: 'info', format: 'text', output, brief });
     log.info({ event: 'user_login', user_id: 'usr_1', details: {}, audit_hash: 'abc' }, 'user_login');
+    const act = { ip: '::1', workdir: '/w', details: { reason: 'x' }, audit_id: 7, audit_hash: 'abc' };
+    log.info({ event: 'agent_started', agent_id: 'agt_1', user_id: 'usr_1', ...act }, 'agent_started');
+    log.warn({ event: 'login_failed', user_id: null, ...act }, 'login_failed');
     log.warn({ err: new Error('no answer'), attempt: 2 }, 'trying again');
     return (await readFile(output, 'utf8')).replace(/^\S+ /gm, '');
   };
   const brief = await lines(true);
   const full = await lines(false);
   await rm(folder, { recursive: true });
-  expect(brief).toBe('info  user_login user_id="usr_1"\nwarn  trying again attempt=2 error="no answer"\n');
+  expect(brief.split('\n')).toEqual([
+    'info  user_login user_id="usr_1"',
+    'info  agent_started agent_id="agt_1" user_id="usr_1"',
+    'warn  login_failed ip="::1" workdir="/w" details={"reason":"x"}',
+    'warn  trying again attempt=2 error="no answer"',
+    '',
+  ]);
   expect(full).toContain('info  user_login event="user_login" user_id="usr_1" audit_hash="abc"\n');
+  expect(full).toContain('ip="::1" workdir="/w" details={"reason":"x"} audit_id=7 audit_hash="abc"\n');
   expect(full).toContain('"stack":');
 });
 

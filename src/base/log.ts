@@ -104,20 +104,24 @@ export class RateLimitedWarning {
 
 function asText(line: string, brief: boolean): string {
   const { timestamp, level, message, ...rest } = JSON.parse(line) as Record<string, unknown>;
-  const details = Object.entries(brief ? briefly(rest, message) : rest)
+  const details = Object.entries(brief ? briefly(rest, level, message) : rest)
     .filter(([, value]) => value !== null && !isEmptyObject(value))
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
     .join(' ');
   return `${escapeControls(`${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}`)}\n`;
 }
 
-/** The fields that tell a person something. The hash chain of the audit log is also in its database. */
-function briefly(fields: Record<string, unknown>, message: unknown): Record<string, unknown> {
-  const { audit_hash: _, audit_id: __, event, err, ...rest } = fields;
+/**
+ * The fields that tell a person something. Of an act in the audit log: who did it, and to which agent; `svc audit ls` shows
+ * the rest. Warnings keep their details, because they say what was refused.
+ */
+function briefly(fields: Record<string, unknown>, level: unknown, message: unknown): Record<string, unknown> {
+  const { audit_hash: _, audit_id, event, err, ...rest } = fields;
+  const { ip: __, workdir: ___, details: ____, ...act } = rest;
   const error = (err as { message?: unknown } | undefined)?.message ?? err;
   return {
     ...(event !== undefined && event !== message && { event }),
-    ...rest,
+    ...(audit_id !== undefined && level === 'info' ? act : rest),
     ...(error !== undefined && { error }),
   };
 }
