@@ -177,3 +177,48 @@ test('respond sends an option or cancels', async () => {
   expect((await cli('respond', 'rev_1')).code).toBe(2);
   expect((await cli('respond', 'rev_1', '--cancel', '--option-id', 'a')).code).toBe(2);
 });
+
+test('ls names what else waits for a person if no review is pending', async () => {
+  server = await openFakeHttp({
+    listReviews: () => ({ items: [] }),
+    listAgents: () => ({
+      items: [
+        agentRecord({ id: 'agt_1', name: 'forms', needs_you: 'question', pending_elicitations: 2 }),
+        agentRecord({ id: 'agt_2', name: 'signs', needs_you: 'sign_in', sign_in_since: time }),
+        agentRecord({ id: 'agt_3', name: 'works' }),
+      ],
+    }),
+    listWaitingSteps: () => ({
+      items: [
+        {
+          ...{ team_id: 'team_1', team_name: 'site', run_id: 'run_1', run_number: 3, step_key: 'title' },
+          ...{ member_id: 'dev', agent_id: null, attempt: 1, question: 'Which?', waiting_since: time },
+        },
+      ],
+    }),
+  });
+  env = { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
+  const { stdout, stderr } = await run(['reviews', 'ls'], { home, env, tty: true });
+  expect(stdout).toBe('');
+  expect(stderr.split('\n')).toEqual([
+    'none',
+    '2 elicitations (forms and links): svc elicitations ls',
+    '1 question of steps: svc steps waiting',
+    'signs needs a sign-in: svc agents config agt_2',
+    '',
+  ]);
+  expect(await cli('ls')).toMatchObject({ stdout: '', stderr: '' });
+});
+
+test('ls needs no rights besides those for reviews', async () => {
+  server = await openFakeHttp({
+    listReviews: () => ({ items: [] }),
+    listAgents: () => ({ items: [] }),
+    listWaitingSteps: () => {
+      throw problems.notAllowed();
+    },
+  });
+  env = { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
+  const listed = await run(['reviews', 'ls'], { home, env, tty: true });
+  expect(listed).toMatchObject({ code: 0, stderr: 'none\n' });
+});

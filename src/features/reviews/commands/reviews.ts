@@ -7,7 +7,7 @@ import { remote } from '../../../cli/options.ts';
 import { print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
-import { problems } from '../../../core/problem.ts';
+import { Problem, problems } from '../../../core/problem.ts';
 import { formatTitle, paint } from '../../conversations/commands/acp-lines.ts';
 import type { Decision } from '../rules.ts';
 import { choiceLines, type ReviewRecord, reviewLines, subagentText, waitText } from './review-lines.ts';
@@ -48,6 +48,9 @@ export function addReviews(program: Command, context: Context): void {
         ],
         options,
       );
+      if (rows.length === 0 && io.stdout.isTTY && !options.json)
+        for (const line of await otherRequests(api, agent_id).catch(noneIfRefused))
+          printStatus(io, printable(line));
     });
 
   remote(reviews, 'show [review]', SHOW)
@@ -128,4 +131,29 @@ async function findAgentNames(api: Api, reviews: readonly ReviewRecord[]): Promi
 /** Names the sub-agent that asks. */
 function summaryText({ subagent, tool_call }: ReviewRecord): string {
   return subagent === null ? formatTitle(tool_call) : `${formatTitle(tool_call)} (${subagentText(subagent)})`;
+}
+
+/** What waits for a person besides reviews, with the command that shows it. `agent_id`: only what waits for this agent. */
+async function otherRequests(api: Api, agent_id: string | undefined): Promise<string[]> {
+  const agents = (await api.all('listAgents', { query: { status: 'running' } })).filter(
+    ({ id, needs_you }) => needs_you !== null && (agent_id === undefined || id === agent_id),
+  );
+  const count = (total: number, noun: string) => `${total} ${total === 1 ? noun : `${noun}s`}`;
+  const forms = agents.reduce((sum, agent) => sum + agent.pending_elicitations, 0);
+  const waiting = (await api.all('listWaitingSteps', {})).filter(
+    (step) => agent_id === undefined || step.agent_id === agent_id,
+  );
+  return [
+    ...(forms > 0 ? [`${count(forms, 'elicitation')} (forms and links): svc elicitations ls`] : []),
+    ...(waiting.length > 0 ? [`${count(waiting.length, 'question')} of steps: svc steps waiting`] : []),
+    ...agents
+      .filter(({ needs_you }) => needs_you === 'sign_in')
+      .map(({ id, name }) => `${name} needs a sign-in: svc agents config ${id}`),
+  ];
+}
+
+/** A token may be limited to reviews. */
+function noneIfRefused(error: unknown): [] {
+  if (error instanceof Problem && error.kind === 'forbidden') return [];
+  throw error;
 }
