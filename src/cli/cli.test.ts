@@ -370,6 +370,9 @@ test.each([
   [['agnets'], 'svc: unknown command agnets: did you mean agents?\n'],
   [['agents', 'nonsense'], 'svc: unknown command nonsense (svc help agents lists them)\n'],
   [['agents', 'lss'], 'svc: unknown command lss: did you mean ls?\n'],
+  [['lgos'], 'svc: unknown command lgos: did you mean logs?\n'],
+  [['bogus'], 'svc: unknown command bogus (svc help lists them)\n'],
+  [['wait'], 'svc: unknown command wait (svc help lists them)\n'],
 ])('svc help %j and svc itself say that they do not know the command', async (words, stderr) => {
   expect(await run(['help', ...words], { home })).toMatchObject({ code: 2, stdout: '', stderr });
   expect(await run(words, { home })).toMatchObject({ code: 2, stdout: '', stderr });

@@ -4,6 +4,9 @@ import { closest, distance } from 'fastest-levenshtein';
 import { usage } from './failure.ts';
 import { printable } from './terminal.ts';
 
+/** Among names of at most this length, two different letters make another word. */
+const SHORT_NAME_CHARS = 5;
+
 export function addHelp(svc: Command): void {
   svc
     .command('help [command...]')
@@ -20,13 +23,24 @@ export function addHelp(svc: Command): void {
     });
 }
 
-/** The error for a name that is none of `parent`'s commands, with the closest one if it differs by two letters at most. */
+/** The error for a name that is none of `parent`'s commands, with the closest one if it is a likely slip of the fingers. */
 export function unknownCommand(parent: Command, name: string): string {
   const names = parent.commands.map((command) => command.name());
   const near = names.length > 0 ? closest(name, names) : '';
   const help = ['svc help', ...pathOf(parent)].join(' ');
-  const guess = distance(name, near) <= 2 ? `: did you mean ${near}?` : ` (${help} lists them)`;
+  const guess = isSlip(name, near) ? `: did you mean ${near}?` : ` (${help} lists them)`;
   return `unknown command ${printable(name)}${guess}`;
+}
+
+/** Two letters are wrong at most, and in a short name one, or two that have changed places. */
+function isSlip(name: string, meant: string): boolean {
+  const difference = distance(name, meant);
+  if (difference <= 1 || Math.min(name.length, meant.length) > SHORT_NAME_CHARS) return difference <= 2;
+  return difference === 2 && sorted(name) === sorted(meant);
+}
+
+function sorted(name: string): string {
+  return [...name].sort().join('');
 }
 
 function pathOf(command: Command): string[] {
