@@ -515,7 +515,11 @@ describe('completion', () => {
 describe('configuration', () => {
   test('init writes a file for this user, with a secret, once', async () => {
     const path = join(home, 'sub/c.toml');
-    expect((await run(['init', '--config', 'sub/c.toml'], { home })).code).toBe(0);
+    const { code, stderr } = await run(['init', '--config', 'sub/c.toml'], { home });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: `wrote ${path}\nto use it: svc serve --config ${path}\n`,
+    });
     const text = readFileSync(path, 'utf8');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(text).toMatch(/\[internal_grpc\]\nenabled = true\nlisten = "127\.0\.0\.1:8081"/);
@@ -526,8 +530,23 @@ describe('configuration', () => {
   });
 
   test('init writes the file that SVC_CONFIG names', async () => {
-    expect((await run(['init'], { home, env: { SVC_CONFIG: 'named.toml' } })).code).toBe(0);
-    expect(statSync(join(home, 'named.toml')).isFile()).toBe(true);
+    const path = join(home, 'named.toml');
+    const written = await run(['init'], { home, env: { SVC_CONFIG: 'named.toml' } });
+    expect(written).toMatchObject({ code: 0, stderr: `wrote ${path}\n` });
+    expect(statSync(path).isFile()).toBe(true);
+  });
+
+  test('init --node says which file makes this machine a node', async () => {
+    const argv = ['init', '--node', '--id', 'far', '--token', 't'.repeat(64)];
+    const lines = async (more: string[], SVC_CONFIG: string) =>
+      (await run([...argv, ...more], { home, env: { SVC_CONFIG } })).stderr.split('\n').slice(0, -2);
+    const usual = join(home, 'usual.toml');
+    expect(await lines([], usual)).toEqual([`wrote ${usual}; svc on this machine is now node far`]);
+    const other = join(home, 'other.toml');
+    expect(await lines(['--config', other], usual)).toEqual([
+      `wrote ${other}`,
+      `to use it: svc serve --config ${other}`,
+    ]);
   });
 
   test('show works without a plane and prints the origin of each value', async () => {

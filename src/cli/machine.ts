@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { sleep } from '../base/async.ts';
+import { showArgv } from '../core/argv.ts';
 import { parseAddress } from '../core/config.ts';
 import { NODE_LISTEN } from '../core/node-toml.ts';
 import { Problem } from '../core/problem.ts';
@@ -56,14 +57,15 @@ function addInit(program: Command, context: Context): void {
       `with --node: address that the control plane connects to (default: ${NODE_LISTEN})`,
     )
     .action(async (options: Options & { node?: boolean; id?: string; token?: string }) => {
-      const named = options.config ?? (io.env.SVC_CONFIG || undefined);
-      const path = named === undefined ? local.defaultConfigFile() : resolve(io.cwd, named);
-      if (options.node) return initNode(context, path, options);
+      const usual = io.env.SVC_CONFIG ? resolve(io.cwd, io.env.SVC_CONFIG) : local.defaultConfigFile();
+      const path = options.config === undefined ? usual : resolve(io.cwd, options.config);
+      const start = path === usual ? [] : [`to use it: ${showArgv(['svc', 'serve', '--config', path])}`];
+      if (options.node) return initNode(context, { path, start }, options);
       if (options.id ?? options.token ?? options.listen)
         throw usage('--id, --token and --listen need --node');
       await init(path);
       if (options.json) await printJson(io, { path });
-      else printStatus(io, `wrote ${path}`);
+      else for (const line of [`wrote ${path}`, ...start]) printStatus(io, line);
     });
 }
 
@@ -151,9 +153,10 @@ function addOpen(program: Command, context: Context): void {
   );
 }
 
+/** `start`: how to start svc with the file, if svc does not look for it there. */
 async function initNode(
   context: Context,
-  path: string,
+  { path, start }: { path: string; start: string[] },
   options: Options & { id?: string; token?: string },
 ): Promise<void> {
   const { io } = context;
@@ -163,7 +166,8 @@ async function initNode(
   await init(path, nodeConfig({ node_id, token, listen }));
   if (options.json) return printJson(io, { path, node_id });
   const { port } = parseAddress(listen ?? NODE_LISTEN)!;
-  printStatus(io, `wrote ${path}; svc on this machine is now node ${node_id}`);
+  const known = start.length === 0 ? `; svc on this machine is now node ${node_id}` : '';
+  for (const line of [`wrote ${path}${known}`, ...start]) printStatus(io, line);
   printStatus(
     io,
     `run on the control plane: svc nodes register ${node_id} --target https://<this host>:${port}`,
