@@ -43,12 +43,15 @@ export async function cliPage(): Promise<string> {
     exitMeanings[name as keyof typeof exitCodes],
   ]);
   return page('Command line', 'This page shows the help of every `svc` command.', 'src/cli/main.ts', [
-    'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f`. `svc completion` sets up completion in your shell.',
+    'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f`.',
     '## Exit codes',
     table(['Code', 'Meaning'], codes),
     '## Environment variables',
     table(['Variable', 'Meaning'], variables),
     'Flags win over variables. Every configuration key also has a variable ([Configuration](configuration.md)).',
+    '## Shell completion',
+    'Commands, options and names can be completed with the Tab key. Add this to the file that your shell reads when it starts, after `svc` is in `PATH`:',
+    '```sh\neval "$(svc completion bash)"          # in ~/.bashrc\neval "$(svc completion zsh)"           # in ~/.zshrc, after compinit\nsvc completion fish | source           # in ~/.config/fish/config.fish\n```',
     ...groups,
   ]);
 }
