@@ -23,7 +23,7 @@ import type { ChangedFile } from './parsed.ts';
 import { useComments, useViewed } from './stored.ts';
 import { TakeMenu } from './take-menu.tsx';
 import { useDiffView, type View } from './use-diff-view.ts';
-import { WaitingChanges } from './waiting-changes.tsx';
+import { useWaitingChanges, WaitingChanges } from './waiting-changes.tsx';
 
 /** Tools often end in quick succession, so wait a moment before reading. */
 const SETTLED_MS = 500;
@@ -77,6 +77,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const [comments, setComments] = useComments(agent.id);
   const viewed = useViewed(agent.id, head);
+  const asks = useWaitingChanges(agent.id);
   const [layout, setLayout] = useDiffView();
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
@@ -101,9 +102,10 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   if (!git || files.length === 0) {
     return (
       <>
-        <WaitingChanges agent_id={agent.id} />
+        <WaitingChanges asks={asks} />
         <div className="scroll-y flex-1">
-          <NoChanges agent={agent} git={git} refresh={refresh} />
+          {/* A change that waits is what this page is about then. */}
+          {!(git && asks.length > 0) && <NoChanges agent={agent} git={git} refresh={refresh} />}
         </div>
         {bar}
       </>
@@ -112,7 +114,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   return (
     <>
       <Toolbar {...{ agent, changes, viewed, layout, refresh }} onLayout={setLayout} />
-      <WaitingChanges agent_id={agent.id} />
+      <WaitingChanges asks={asks} />
       <div className="flex min-h-0 flex-1">
         <FileList
           files={files}

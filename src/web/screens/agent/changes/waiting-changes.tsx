@@ -1,13 +1,18 @@
 /** Says that the agent asks to change files, with a link to the question. */
 import { Link } from '@tanstack/react-router';
+import type { ReviewRecord } from '../../../api/queries.ts';
 import { useWaiting } from '../../../waiting/use-waiting.ts';
 
-export function WaitingChanges({ agent_id }: { agent_id: string }) {
-  const asks = useWaiting().open.flatMap((item) =>
+/** The agent's open requests to change files. */
+export function useWaitingChanges(agent_id: string): readonly ReviewRecord[] {
+  return useWaiting().open.flatMap((item) =>
     item.kind === 'permission' && item.agent_id === agent_id && hasDiff(item.review.tool_call)
       ? [item.review]
       : [],
   );
+}
+
+export function WaitingChanges({ asks }: { asks: readonly ReviewRecord[] }) {
   const first = asks[0];
   if (!first) return null;
   return (
