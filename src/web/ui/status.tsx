@@ -50,6 +50,10 @@ export function statusText(status: string): string {
   return texts[status] ?? status;
 }
 
+function sentenceCase(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** Only the icon, for places that have the words in their label. It turns while something runs. */
 export function StatusIcon({ status, className }: { status: string; className?: string }) {
   const { icon, color } = statusStyles[status] ?? { icon: Circle, color: 'text-muted' };
@@ -67,7 +71,7 @@ export function Status({ status, className }: { status: string; className?: stri
   return (
     <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
-      {statusText(status)}
+      {sentenceCase(statusText(status))}
     </span>
   );
 }

@@ -69,7 +69,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
         <p className="flex flex-wrap gap-x-4 text-muted text-sm">
           <span>Version {team.version}</span>
           <span className="min-w-0 break-words">
-            Access: {team.human_members.length > 0 ? team.human_members.join(', ') : 'creator and root'}
+            Access: {team.human_members.length > 0 ? team.human_members.join(', ') : 'owner and root'}
           </span>
           {team.spec.review_route === 'leader' && <span>Permission reviews go to the leader first</span>}
         </p>
