@@ -2,7 +2,9 @@
  * Lists and answers permission reviews. The options come from the agent. Exactly one answer counts. It is committed together
  * with the message to the agent, so it is delivered even after a restart.
  */
+import { truncateText } from '../../acp/json.ts';
 import { failpoint } from '../../base/failpoint.ts';
+import { limits } from '../../base/limits.ts';
 import type { Page, PageRequest } from '../../core/page.ts';
 import { type Action, authorize, decide, viewOf } from '../../core/policy.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
@@ -204,6 +206,7 @@ export class Reviews {
       ip: by.ip,
       details: {
         ...{ review_id: row.id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
+        ...namesOf(row, option),
         ...(by.user_id === null && { actor_id: by.name }),
         ...(by.operator && { authenticated_by: 'internal_grpc' }),
       },
@@ -316,6 +319,15 @@ function chosenOption(row: ReviewRow, { decision, option_id }: ReviewAnswer): Re
   const option = decision === undefined ? null : optionFor(decision, options);
   if (!option) throw problems.optionIdRequired();
   return option;
+}
+
+/** What was asked, and the answer, in the words of the agent. Both were redacted when the review was stored. */
+function namesOf(row: ReviewRow, option: Review['options'][number] | null): Record<string, string> {
+  const { title } = JSON.parse(row.tool_call) as Review['tool_call'];
+  return {
+    ...(option && { option_name: truncateText(option.name, limits.name_chars_max) }),
+    ...(typeof title === 'string' && { title: truncateText(title, limits.name_chars_max) }),
+  };
 }
 
 function reviewOver({ status, answered_by }: ReviewRow): Problem {

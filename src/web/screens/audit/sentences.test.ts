@@ -55,6 +55,27 @@ describe('the sentence of an audit record', () => {
       'Somebody failed to sign in as eve',
     );
   });
+  it('says what was allowed, and with which option', () => {
+    const review = (details: AuditRecord['details']) =>
+      read({ event: 'permission_reviewed', user_id: 'usr_1', agent_id: 'agt_1', details });
+    const names_of_it = { option_name: 'Allow once', title: 'Write notes.md' };
+    expect(review({ decision: 'allow', option_id: 'o1', outcome: 'selected', ...names_of_it })).toBe(
+      'ana allowed “Write notes.md” for agent fix-login with “Allow once”',
+    );
+    // Records from before these names were kept.
+    expect(review({ decision: 'deny', option_id: 'reject-once', outcome: 'selected' })).toBe(
+      'ana rejected a request of agent fix-login with “reject-once”',
+    );
+    expect(review({ decision: null, option_id: null, outcome: 'cancelled', title: 'Write notes.md' })).toBe(
+      'ana dismissed “Write notes.md” for agent fix-login',
+    );
+  });
+  it('names members by their team', () => {
+    const mail = (from_actor_id: string, to_actor_id: string) =>
+      read({ event: 'message_sent', details: { from_actor_id, to_actor_id } });
+    expect(mail('lead@team_1', 'user:ana')).toBe('lead of shop sent a message to ana');
+    expect(mail('lead@team_9', 'build@team_1')).toBe('lead@team_9 sent a message to build of shop');
+  });
   it('names an agent that is gone by the record, else by its id', () => {
     expect(
       read({ event: 'agent_deleted', user_id: 'usr_1', agent_id: 'agt_9', details: { name: 'old' } }),

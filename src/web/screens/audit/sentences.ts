@@ -36,9 +36,17 @@ export function sentenceOf(record: AuditRecord, names: Names): Sentence {
 function actorOf({ user_id, event, details }: AuditRecord, names: Names): string {
   if (attempts.has(event)) return 'Somebody';
   if (user_id !== null) return names.user(user_id);
-  if (typeof details.actor_id === 'string') return details.actor_id;
-  if (typeof details.from_actor_id === 'string') return details.from_actor_id;
+  if (typeof details.actor_id === 'string') return actorName(details.actor_id, names);
+  if (typeof details.from_actor_id === 'string') return actorName(details.from_actor_id, names);
   return 'svc';
+}
+
+/** `lead of demo-team` for `lead@team_…`, and the name of a person. */
+function actorName(actor_id: string, names: Names): string {
+  const [, member, team_id] = /^([^@]+)@([^@]+)$/.exec(actor_id) ?? [];
+  if (member === undefined || team_id === undefined) return actor_id.replace(/^user:/, '');
+  const team = names.team(team_id);
+  return team === team_id ? actor_id : `${member} of ${team}`;
 }
 
 const attempts: ReadonlySet<AuditEvent> = new Set([
@@ -112,9 +120,18 @@ class Words {
     return `run ${number}${team && team !== id ? ` of ${team}` : ''}`;
   }
 
+  /** `allowed “Write notes.md” for agent fix-login with “Allow once”`. Old records have only the id of the option. */
+  get review(): string {
+    const did = this.detail('outcome') === 'cancelled' ? 'dismissed' : decisions[this.detail('decision')];
+    const title = this.detail('title');
+    const what = title ? `“${title}” for ${this.agent}` : `a request of ${this.agent}`;
+    const option = this.detail('option_name') || this.detail('option_id');
+    return `${did ?? 'answered'} ${what}${option ? ` with “${option}”` : ''}`;
+  }
+
   get to(): string {
     const member = this.detail('to_actor_id');
-    return member ? ` to ${member}` : '';
+    return member ? ` to ${actorName(member, this.#names)}` : '';
   }
 }
 
@@ -172,8 +189,7 @@ const predicates: Readonly<Record<AuditEvent, (words: Words) => string>> = {
   node_replaced: (words) => `found another disk on ${words.node}`,
   bootstrap_token_shown: () => 'read the token that nodes join with',
   bootstrap_token_rotated: () => 'replaced the token that nodes join with',
-  permission_reviewed: (words) =>
-    `${decisions[words.detail('decision')] ?? 'answered'} a request of ${words.agent}`,
+  permission_reviewed: (words) => words.review,
   permission_routed: (words) => `passed a request of ${words.agent}${words.to || ' to people'}`,
   permission_undeliverable: (words) => `could not deliver an answer to ${words.agent}`,
   elicitation_answered: (words) =>
