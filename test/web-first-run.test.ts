@@ -73,7 +73,7 @@ browserTest('a link without its secret, a wrong PIN and a used link explain what
   await fillJoin(page, pin === '00000000' ? '11111111' : '00000000');
   await page.getByRole('button', { name: 'Create root user' }).click();
   const field = page.getByLabel('PIN from the terminal');
-  await page.getByText('invalid pin', { exact: true }).waitFor();
+  await page.getByText('invalid pin; 4 tries left', { exact: true }).waitFor();
   expect(await field.getAttribute('aria-invalid')).toBe('true');
   // Nothing that was typed is lost.
   expect(await page.getByLabel('Username').inputValue()).toBe(ROOT.username);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Client } from '../client/client.ts';
-import { sendEarly, withEarly } from './early.ts';
+import { earlyPaths, sendEarly, withEarly } from './early.ts';
 
 const origin = 'http://svc.test';
 
@@ -67,7 +67,7 @@ test('does not use the answer to another token', async () => {
 
 test('a failed early request is an error of the first call only', async () => {
   const no_network = new TypeError('no network');
-  const outcomes = [no_network, no_network, no_network, Response.json([])];
+  const outcomes = [...earlyPaths('/teams').map(() => no_network), Response.json([])];
   const { clientAfter } = server(() => outcomes.shift()!);
   const client = clientAfter('/teams', 'one');
   await expect(client.call('listReviews')).rejects.toThrow('svc.test');
