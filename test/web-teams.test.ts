@@ -78,6 +78,23 @@ browserTest(
     await list.goto(`${plane.url}/runs`);
     const listed = list.getByRole('row').filter({ hasText: 'Rain' });
     await listed.getByText('needs you (running)').waitFor();
+    await list.goto(`${plane.url}/teams`);
+    const listed_team = list.getByRole('row').filter({ has: list.locator(`a[href="/teams/${team_id}"]`) });
+    await listed_team.getByText('needs you (running)').waitFor();
+    // Its task names it too, within its card, and links to it.
+    await list.goto(`${plane.url}/tasks?team=${team_id}`);
+    const card = list.locator('li[data-task]');
+    await card.getByText('needs you (running) · 0/3 steps').waitFor();
+    await card.click();
+    const review = list.locator('[data-panel]').getByRole('link', { name: 'Review' });
+    await review.waitFor();
+    const [width, inner] = ['scrollWidth', 'clientWidth'].map((name) =>
+      list.evaluate<number>(`document.querySelector('li[data-task]').${name}`),
+    );
+    expect(await width).toBe(await inner);
+    await review.click();
+    await list.waitForURL(/\/approvals\?review=/);
+    await list.goto(`${plane.url}/runs`);
     await question.getByText(/^Press j to select/).waitFor();
     await page.keyboard.press('j');
     await question.getByText(/answer · .*Esc leaves/).waitFor();

@@ -136,12 +136,12 @@ export function TaskMenu({
 export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask }) {
   return (
     <>
-      {run && <RunFacts run={run} steps={task.run_steps} />}
-      {waiting > 0 && (
+      {run && <RunFacts run={run} steps={task.run_steps} needs_you={waiting.length > 0} />}
+      {waiting.length > (run ? 1 : 0) && (
         <span className="inline-flex items-center gap-1 text-needs">
           <TriangleAlert aria-hidden className="size-3.5" />
-          {waiting}
-          <span className="sr-only"> {waiting === 1 ? 'pending approval' : 'pending approvals'}</span>
+          {waiting.length}
+          <span className="sr-only"> waiting for you</span>
         </span>
       )}
       {task.assignee_member_id !== null && (
@@ -154,20 +154,30 @@ export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask 
   );
 }
 
-/** `2/3 steps · api ui reviewer · 4m`; a failure and a question stand out in every column. */
-function RunFacts({ run, steps }: { run: RunRecord; steps: TaskRecord['run_steps'] }) {
-  const { status, number, started_at, ended_at } = run;
+/** `2/3 steps · api ui reviewer · 4m`; a failure and what waits for the user stand out in every column. */
+function RunFacts({
+  run,
+  steps,
+  needs_you,
+}: {
+  run: RunRecord;
+  steps: TaskRecord['run_steps'];
+  /** Something in the run waits for the user. */
+  needs_you: boolean;
+}) {
+  const { number, started_at, ended_at } = run;
+  const status = needs_you ? 'needs_you' : run.status;
   const members = membersAtWork(run);
   const progress = steps.total > 0 ? `${steps.completed}/${steps.total} steps` : null;
-  const stands_out = status === 'failed' || status === 'input_required';
+  const waits = status === 'needs_you' || status === 'input_required';
+  const stands_out = status === 'failed' || waits;
   return (
-    <span className="inline-flex min-w-0 items-center gap-1 whitespace-nowrap" title={`Run ${number}`}>
+    <span className="inline-flex min-w-0 flex-wrap items-center gap-x-1" title={`Run ${number}`}>
       <StatusIcon status={status} />
       {stands_out || progress === null ? (
-        <span
-          className={cx(status === 'failed' && 'text-failed', status === 'input_required' && 'text-needs')}
-        >
+        <span className={cx('min-w-0', status === 'failed' && 'text-failed', waits && 'text-needs')}>
           {statusText(status)}
+          {needs_you && <span className="sr-only"> ({statusText(run.status)})</span>}
           {progress !== null && ` · ${progress}`}
         </span>
       ) : (
@@ -178,7 +188,7 @@ function RunFacts({ run, steps }: { run: RunRecord; steps: TaskRecord['run_steps
       )}
       {members !== '' && <span className="min-w-0 truncate">· {members}</span>}
       {started_at && (
-        <span className="tabular-nums">
+        <span className="whitespace-nowrap tabular-nums">
           · <Duration from={started_at} to={ended_at} />
         </span>
       )}
@@ -187,5 +197,5 @@ function RunFacts({ run, steps }: { run: RunRecord; steps: TaskRecord['run_steps
 }
 
 function needsAnswer({ run, waiting }: ShownTask): boolean {
-  return waiting > 0 || run?.status === 'input_required';
+  return waiting.length > 0 || run?.status === 'input_required';
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ReviewRecord } from '../../api/queries.ts';
-import { boardColumns, columns, countWaiting, latestFirst, matching, neighbor } from './columns.ts';
+import { boardColumns, columns, latestFirst, matching, neighbor } from './columns.ts';
 import type { TaskRecord } from './data.ts';
 
 const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
@@ -50,11 +49,4 @@ test('the filter requires all words, and matches the keys and numbers of tasks',
   expect(numbers(matching(tasks, 'sit-17'))).toEqual([17]);
   expect(numbers(matching(tasks, 'api'))).toEqual([17]);
   expect(numbers(matching(tasks, ' '))).toEqual([1, 17, 2]);
-});
-
-test('counts only pending reviews of the run', () => {
-  const review = (run_id: string | null, status: string) => ({ run_id, status }) as ReviewRecord;
-  const reviews = [review('run_1', 'pending'), review('run_1', 'answered'), review('run_2', 'pending')];
-  expect(countWaiting([...reviews, review(null, 'pending')], 'run_1')).toBe(1);
-  expect(countWaiting([review(null, 'pending')], null)).toBe(0);
 });

@@ -44,12 +44,3 @@ export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] 
     return sought.every((word) => text.includes(word));
   });
 }
-
-/** The number of the run's pending reviews and elicitations. */
-export function countWaiting(
-  questions: readonly { run_id: string | null; status: string }[],
-  run_id: string | null,
-): number {
-  if (run_id === null) return 0;
-  return questions.filter((question) => question.run_id === run_id && question.status === 'pending').length;
-}

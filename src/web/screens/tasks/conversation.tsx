@@ -9,6 +9,7 @@ import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
 import { SidePanel } from '../../ui/side-panel.tsx';
 import { ActionError, Failed, Skeleton } from '../../ui/states.tsx';
+import { linkLabels, linkNames } from '../../waiting/queue.ts';
 import { TaskFacts } from './card.tsx';
 import { columns, type TaskStatus } from './columns.ts';
 import { Composer } from './composer.tsx';
@@ -124,12 +125,23 @@ export function Conversation({
   );
 }
 
-function TaskRun({ shown: { task, run } }: { shown: ShownTask }) {
+/** Its run, and a link to the request in it that has waited longest. */
+function TaskRun({ shown: { task, run, waiting } }: { shown: ShownTask }) {
   const start = useStartRun(task);
   const { team_id, run_id } = task;
+  const [first] = waiting;
   return (
     <span className="inline-flex flex-wrap items-center gap-2">
       <ActionError error={start.error} />
+      {first && (
+        <Link
+          to="/approvals"
+          search={{ [linkNames[first.kind]]: first.id }}
+          className={buttonClass('primary')}
+        >
+          {linkLabels[first.kind]}
+        </Link>
+      )}
       {run_id !== null && (
         <Link
           to="/teams/$team_id/runs/$run_id"

@@ -1,5 +1,6 @@
 /** A task with the facts that cards and rows show. */
 import type { RunRecord } from '../../api/queries.ts';
+import type { WaitingItem } from '../../waiting/queue.ts';
 import type { TaskRecord } from './data.ts';
 
 export interface ShownTask {
@@ -7,8 +8,8 @@ export interface ShownTask {
   /** Null if only one team's tasks are shown. */
   team_name: string | null;
   run: RunRecord | null;
-  /** The number of its run's pending reviews and elicitations. */
-  waiting: number;
+  /** What waits for the user in its run; the longest wait first. */
+  waiting: readonly WaitingItem[];
 }
 
 /** A move that the server rejected. */

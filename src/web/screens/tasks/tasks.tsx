@@ -4,7 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { Columns3, List, Plus } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { errorMessage } from '../../api/client.ts';
-import { elicitationsQuery, reviewsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
+import { type TeamRecord, teamsQuery } from '../../api/queries.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
 import { FilterField } from '../../ui/filter-field.tsx';
@@ -12,8 +12,9 @@ import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { BesidePanel, SidePanel } from '../../ui/side-panel.tsx';
 import { Empty, QueryState } from '../../ui/states.tsx';
+import { useWaiting } from '../../waiting/use-waiting.ts';
 import { Board } from './board.tsx';
-import { columnLabel, countWaiting, matching, type TaskStatus } from './columns.ts';
+import { columnLabel, matching, type TaskStatus } from './columns.ts';
 import { Conversation } from './conversation.tsx';
 import type { TaskRecord } from './data.ts';
 import { useMove, useMoving, useTaskRuns, useTeamTasks } from './data.ts';
@@ -144,24 +145,23 @@ function TeamTasks({
 }) {
   const read = useTeamTasks(teams);
   const runs = useTaskRuns(read.data ?? []);
-  const { data: reviews } = useQuery(reviewsQuery);
-  const { data: elicitations } = useQuery(elicitationsQuery);
+  const { open: waiting } = useWaiting();
   const { moved, refusal, onMove } = useMoves();
   const moving = useMoving();
   const open_id = search.task;
   const is_list = search.view === 'list';
   const shown = useMemo(() => {
-    const questions = [...(reviews ?? []), ...(elicitations ?? [])];
+    const by_run = Map.groupBy(waiting, ({ run_id }) => run_id);
     const names = new Map(teams.map(({ id, name }) => [id, name]));
     return (read.data ?? []).map(
       (task): ShownTask => ({
         task: { ...task, status: moving.get(task.id) ?? task.status },
         team_name: teams.length > 1 ? (names.get(task.team_id) ?? null) : null,
         run: task.run_id === null ? null : (runs.get(task.run_id) ?? null),
-        waiting: countWaiting(questions, task.run_id),
+        waiting: (task.run_id !== null && by_run.get(task.run_id)) || [],
       }),
     );
-  }, [read.data, teams, runs, reviews, elicitations, moving]);
+  }, [read.data, teams, runs, waiting, moving]);
   const kept = useMemo(() => {
     if (open_id !== undefined || !search.q) return shown;
     const found = new Set(
