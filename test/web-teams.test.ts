@@ -142,6 +142,32 @@ browserTest(
   },
 );
 
+browserTest('a click anywhere in a row of a team or a run opens it', async () => {
+  const { page } = await open();
+  const { id: team_id } = await team('rows', { leader_member_id: 'ann', members: [{ member_id: 'ann' }] });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  await plane.client.call('failRun', { params: { team_id, run_id }, body: { error_text: 'paper jam' } });
+  await page.goto(`${plane.url}/teams`);
+  const team_row = page
+    .getByRole('row')
+    .filter({ has: page.getByRole('link', { name: 'rows', exact: true }) });
+  await team_row.click();
+  await page.waitForURL(`${plane.url}/teams/${team_id}`);
+  await page.goBack();
+  // The links in it still open what they name.
+  await team_row.getByRole('link', { name: /^Run 1/ }).click();
+  await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  await page.goto(`${plane.url}/runs`);
+  const run_row = page.getByRole('row').filter({ hasText: 'paper jam' });
+  // A run without a title shows only its error.
+  expect(await run_row.getByRole('cell').nth(1).textContent()).toBe('paper jam');
+  await run_row.getByRole('link').focus();
+  const bar = 'getComputedStyle(document.activeElement.closest("tr"), "::before").opacity';
+  expect(await page.evaluate(bar)).toBe('1');
+  await run_row.click();
+  await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+});
+
 browserTest(
   'a run without steps shows its members, and a person can fail, resume and cancel it',
   async () => {

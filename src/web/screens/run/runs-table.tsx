@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
+import { rowMarkClass } from '../../ui/row-class.ts';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
 import { useTint } from '../../ui/tint.ts';
@@ -54,20 +55,20 @@ export function RunsTable({
 }
 
 function Row({ run, name, needs_you }: { run: RunRecord; name: string | undefined; needs_you: boolean }) {
-  const why = run.error ?? run.attention;
   const title = getTitle(run);
+  const why = run.error ?? run.attention;
   const tinted = useTint<HTMLTableRowElement>(run.status);
   return (
     <tr
       ref={tinted}
       data-row
-      className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4"
+      className={`${rowMarkClass} max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4`}
     >
       <th scope="row" className="min-w-0 truncate text-left font-normal">
         <Link
           to="/teams/$team_id/runs/$run_id"
           params={{ team_id: run.team_id, run_id: run.id }}
-          className="tap inline-flex max-w-full items-center font-medium hover:underline"
+          className="tap inline-flex max-w-full items-center font-medium after:absolute after:inset-0 hover:underline"
         >
           <span className="truncate">
             {name !== undefined && `${name} · `}Run {run.number}

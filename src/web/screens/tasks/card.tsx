@@ -42,7 +42,7 @@ export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
       )}
     >
       <TaskLink task={task} onMove={onMove} is_open={open_id === task.id} is_card />
-      <span className="absolute top-0.5 right-0.5 rounded-md bg-raised opacity-0 transition-opacity focus-within:opacity-100 group-hover/task:opacity-100 pointer-coarse:opacity-100">
+      <span className="absolute top-0.5 right-0.5 z-1 rounded-md bg-raised opacity-0 transition-opacity focus-within:opacity-100 group-hover/task:opacity-100 pointer-coarse:opacity-100">
         <TaskMenu task={task} onMove={onMove} onEdit={onEdit} />
       </span>
       {team_name !== null && <p className="truncate text-muted text-xs">{team_name}</p>}
@@ -53,7 +53,7 @@ export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
         <div role="alert" className="mt-1 flex flex-col items-start gap-1 text-sm">
           <p className="break-words text-failed">{refused.message}</p>
           {task.status !== refused.status && (
-            <Button onClick={() => onMove(task, refused.status)}>
+            <Button className="relative z-1" onClick={() => onMove(task, refused.status)}>
               Move to {columnLabel(refused.status)} anyway
             </Button>
           )}
@@ -91,7 +91,7 @@ export function TaskLink({
       aria-keyshortcuts="Shift+ArrowLeft Shift+ArrowRight"
       onKeyDown={onKey}
       draggable={false}
-      className="tap block min-w-0 flex-1 break-words font-medium hover:underline"
+      className="tap block min-w-0 flex-1 break-words font-medium after:absolute after:inset-0 hover:underline"
     >
       <span className={cx('mr-1 font-mono font-normal text-muted text-xs', is_card && 'block')}>
         {task.key}
@@ -132,7 +132,7 @@ export function TaskMenu({
   );
 }
 
-/** The progress of its run, its pending approvals and the assignee. */
+/** The progress of its run, the number of requests that wait in it, and the assignee. */
 export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask }) {
   return (
     <>

@@ -1,4 +1,5 @@
 /** Tasks as a list, the most recently changed first: a table on wide screens, cards on phones. */
+import { rowMarkClass } from '../../ui/row-class.ts';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Card, type CardProps, TaskFacts, TaskLink, TaskMenu } from './card.tsx';
@@ -33,7 +34,7 @@ export function TaskList({ tasks, ...rest }: Omit<CardProps, 'shown'> & { tasks:
                 key={task.id}
                 data-row
                 data-task={task.id}
-                className="border-line border-b hover:bg-surface [&>td]:px-2 [&>td]:py-1"
+                className={`${rowMarkClass} [&>td]:px-2 [&>td]:py-1`}
               >
                 <td className="pl-4!">
                   <TaskStatusLabel status={task.status} />
@@ -55,7 +56,7 @@ export function TaskList({ tasks, ...rest }: Omit<CardProps, 'shown'> & { tasks:
                 <td className="text-muted text-sm">
                   <Ago at={task.updated_at} />
                 </td>
-                <td>
+                <td className="relative z-1">
                   <TaskMenu task={task} onMove={onMove} onEdit={onEdit} />
                 </td>
               </tr>

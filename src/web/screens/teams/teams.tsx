@@ -6,13 +6,14 @@ import { type RunRecord, runsQuery, type TeamRecord, teamsQuery } from '../../ap
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
+import { rowMarkClass } from '../../ui/row-class.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { CommandLine, ListNote, QueryState } from '../../ui/states.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
-import { templates } from './templates.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { RunStatus } from '../run/status.tsx';
+import { templates } from './templates.ts';
 
 const columns = [
   { label: 'Team', className: 'w-56' },
@@ -25,9 +26,9 @@ const columns = [
 export function Teams() {
   const teams = useQuery(teamsQuery);
   const runs = useQueries({ queries: (teams.data ?? []).map(({ id }) => runsQuery(id)) });
-  const navigate = useNavigate();
   const { open } = useWaiting();
   const waiting = new Set(open.map(({ run_id }) => run_id));
+  const navigate = useNavigate();
   const begin = (template?: string) => void navigate({ to: '/teams/new', search: { template } });
   return (
     <Screen
@@ -105,13 +106,13 @@ function Row({
   return (
     <tr
       data-row
-      className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4"
+      className={`${rowMarkClass} max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4`}
     >
       <th scope="row" className="min-w-0 truncate text-left font-normal max-md:max-w-full">
         <Link
           to="/teams/$team_id"
           params={{ team_id: team.id }}
-          className="tap inline-flex max-w-full items-center font-medium hover:underline"
+          className="tap inline-flex max-w-full items-center font-medium after:absolute after:inset-0 hover:underline"
         >
           <span className="truncate">{team.name}</span>
         </Link>
@@ -130,7 +131,7 @@ function Row({
           <Link
             to="/teams/$team_id/runs/$run_id"
             params={{ team_id: team.id, run_id: last.id }}
-            className="tap inline-flex max-w-full items-center gap-2 hover:underline"
+            className="tap relative z-1 inline-flex max-w-full items-center gap-2 hover:underline"
           >
             Run {last.number} <RunStatus run={last} needs_you={needs_you} />
             <span className="text-muted max-lg:hidden">
