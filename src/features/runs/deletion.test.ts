@@ -3,6 +3,8 @@ import { problems } from '../../core/problem.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import { beginRun, plainMember, untilRun } from '../../testing/team-runs.ts';
+import { deleteTeam } from '../teams/queries.ts';
+import { findRun } from './queries/runs.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -40,6 +42,16 @@ test('deletes agents of runs 30 days after the run has ended, and no others', as
   fixture.clock.advance(30 * DAY);
   expect(await sweep()).toBe(1);
   expect(await names()).toEqual(['own']);
+});
+
+test('deletes agents 30 days after their team was deleted', async () => {
+  const run_id = await endedRun();
+  await fixture.store.write((tx) => deleteTeam(tx, findRun(tx, run_id)!.team_num));
+  fixture.clock.advance(29 * DAY);
+  expect(await sweep()).toBe(0);
+  fixture.clock.advance(2 * DAY);
+  expect(await sweep()).toBe(1);
+  expect(await names()).toEqual([]);
 });
 
 test('keeps agents of runs while their node does not answer', async () => {
