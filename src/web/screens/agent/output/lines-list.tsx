@@ -34,6 +34,8 @@ export interface ListHandle {
   /** Scrolls a line into the middle. */
   show(n: number): void;
   toEnd(): void;
+  /** Stops following the end. */
+  stay(): void;
   /** The number of the first visible line. */
   top(): number;
 }
@@ -151,6 +153,7 @@ function useScrollPosition(
       follow(true);
       scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
     },
+    stay: () => follow(false),
     top: () => lines.first + (virtualizer.getVirtualItemForOffset(virtualizer.scrollOffset ?? 0)?.index ?? 0),
   }));
 

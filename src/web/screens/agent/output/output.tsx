@@ -1,6 +1,6 @@
 /** The Output tab: numbered lines, followed live, with a search and a URL for every line. */
 import { useLocation, useNavigate } from '@tanstack/react-router';
-import { ArrowDown, Clock, Search, WrapText } from 'lucide-react';
+import { ArrowDown, ArrowDownToLine, ChevronDown, ChevronUp, Clock, Search, WrapText } from 'lucide-react';
 import { type FormEvent, type RefObject, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useMarkSeen } from '../../../api/seen.ts';
@@ -10,7 +10,7 @@ import { toPattern } from '../../../transcript/find.ts';
 import type { Lines as LogLines } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
-import { hasModifier, isTyping } from '../../../ui/keys.ts';
+import { hasModifier, isTyping, MOD } from '../../../ui/keys.ts';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
 import { ChosenBar } from './chosen-bar.tsx';
 import { Download } from './download.tsx';
@@ -57,6 +57,8 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
         errors={errors}
         options={options}
         onOptions={setOptions}
+        following={agent.status === 'running' ? follows : null}
+        onFollowing={(next) => (next ? list.current?.toEnd() : list.current?.stay())}
         onFind={find.open}
         onGo={(next) => {
           setRange(next);
@@ -215,6 +217,8 @@ function Toolbar({
   errors,
   options,
   onOptions,
+  following,
+  onFollowing,
   onFind,
   onGo,
 }: {
@@ -223,12 +227,15 @@ function Toolbar({
   errors: Errors;
   options: Options;
   onOptions: (change: Partial<Options>) => void;
+  /** Null if no more lines come. */
+  following: boolean | null;
+  onFollowing: (following: boolean) => void;
   onFind: () => void;
   onGo: (range: Range) => void;
 }) {
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-1 border-line border-b px-3 py-1">
-      <Button variant="quiet" icon={<Search aria-hidden />} onClick={onFind}>
+      <Button variant="quiet" icon={<Search aria-hidden />} title={FIND_KEYS} onClick={onFind}>
         <span className="max-sm:sr-only">Find</span>
       </Button>
       <GoTo onGo={onGo} />
@@ -246,13 +253,20 @@ function Toolbar({
         className={options.times ? 'bg-surface text-text!' : ''}
         onClick={() => onOptions({ times: !options.times })}
       />
-      {errors.count > 0 && (
-        <Button variant="quiet" title="Next error (n)" onClick={() => errors.go(1)}>
-          <span className="text-failed">
-            {errors.count.toLocaleString('en')} {errors.count === 1 ? 'error' : 'errors'}
-          </span>
+      {following !== null && (
+        <Button
+          variant="quiet"
+          role="switch"
+          aria-checked={following}
+          title={following ? 'Stays at the newest line' : 'Stays where you are'}
+          icon={<ArrowDownToLine aria-hidden />}
+          className={following ? 'bg-surface text-text!' : ''}
+          onClick={() => onFollowing(!following)}
+        >
+          <span className="max-sm:sr-only">Following</span>
         </Button>
       )}
+      {errors.count > 0 && <ErrorStepper errors={errors} />}
       <span className="ml-auto text-muted text-sm max-sm:sr-only">
         {lines.first > 1 && `from line ${lines.first.toLocaleString('en')} · `}
         {lines.last.toLocaleString('en')} {lines.last === 1 ? 'line' : 'lines'}
@@ -261,6 +275,20 @@ function Toolbar({
         <Download agent={agent} />
       </span>
     </div>
+  );
+}
+
+const FIND_KEYS = MOD === '⌘' ? '⌘F' : `${MOD}+F`;
+
+function ErrorStepper({ errors: { count, go } }: { errors: Errors }) {
+  return (
+    <span className="inline-flex items-center">
+      <span className="px-1 text-failed">
+        {count.toLocaleString('en')} {count === 1 ? 'error' : 'errors'}
+      </span>
+      <IconButton label="Previous error (p)" icon={<ChevronUp aria-hidden />} onClick={() => go(-1)} />
+      <IconButton label="Next error (n)" icon={<ChevronDown aria-hidden />} onClick={() => go(1)} />
+    </span>
   );
 }
 
