@@ -7,6 +7,7 @@ import {
   useEffect,
   useImperativeHandle,
   useLayoutEffect,
+  useMemo,
   useRef,
 } from 'react';
 import { errorMessage } from '../../../api/client.ts';
@@ -42,6 +43,8 @@ export function EventList(props: EventListProps) {
   const { events, rows, open, marked, onToggle, onMark } = props;
   const { range, error, readOlder, readNewer } = events;
   const scroller = useRef<HTMLDivElement>(null);
+  // A column that says the same in every row says nothing.
+  const shows_type = useMemo(() => new Set(rows.map(({ first }) => first.type)).size > 1, [rows]);
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -82,6 +85,7 @@ export function EventList(props: EventListProps) {
                 ref={virtualizer.measureElement}
                 index={index}
                 group={group}
+                shows_type={shows_type}
                 is_open={group.events.some(({ seq }) => open.has(seq))}
                 is_marked={group.events.some(({ seq }) => seq === marked)}
                 onToggle={onToggle}

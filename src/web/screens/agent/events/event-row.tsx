@@ -10,6 +10,8 @@ import { formatJson, summarizeEvent } from './summary.ts';
 export interface EventRowProps {
   group: EventGroup;
   index: number;
+  /** Whether it shows its type: not if all rows have the same. */
+  shows_type: boolean;
   is_open: boolean;
   is_marked: boolean;
   onToggle: (seq: number) => void;
@@ -18,7 +20,7 @@ export interface EventRowProps {
 }
 
 export const EventRow = memo(function EventRow(props: EventRowProps) {
-  const { group, index, is_open, is_marked, onToggle, onMark, ref } = props;
+  const { group, index, shows_type, is_open, is_marked, onToggle, onMark, ref } = props;
   const { seq, ts, type } = group.first;
   const { what, direction, text } = summarizeEvent(joined(group), group.request_method);
   const count = group.events.length;
@@ -30,7 +32,8 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
       data-marked={is_marked || undefined}
       className={cx('border-line border-b', is_marked && 'bg-marked')}
     >
-      <div className="flex items-baseline">
+      {/* The line is drawn within its 28 px. */}
+      <div className="-mb-px flex items-baseline md:items-center">
         <a
           href={`#e${seq}`}
           aria-label={`Event ${seq}`}
@@ -47,7 +50,7 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
           type="button"
           aria-expanded={is_open}
           onClick={() => onToggle(seq)}
-          className="tap flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3 px-2 text-left max-md:pb-2 md:flex-nowrap"
+          className="tap flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3 px-2 text-left max-md:pb-2 md:flex-nowrap md:items-center"
         >
           <ChevronRight
             aria-hidden
@@ -59,7 +62,11 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
           <span className="shrink-0 text-muted">
             <Clock at={ts * 1000} />
           </span>
-          <span className={cx('w-20 shrink-0', type === 'error' ? 'text-failed' : 'text-muted')}>{type}</span>
+          {shows_type && (
+            <span className={cx('w-20 shrink-0', type === 'error' ? 'text-failed' : 'text-muted')}>
+              {type}
+            </span>
+          )}
           <span className="min-w-0 shrink-0 truncate font-medium md:w-60">
             {direction && <Direction direction={direction} />}
             <span className={cx(what === 'stderr' && 'text-failed')}>{what}</span>

@@ -11,6 +11,7 @@ import {
   statusEvent,
   toAgent,
 } from '../../../../acp/transcript/testing.ts';
+import { formatCount, withCounts } from './counts.ts';
 import { groupEvents, groupWith, joined, singleEvents } from './groups.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './log-range.ts';
 import { formatJson, summarizeEvent } from './summary.ts';
@@ -162,4 +163,22 @@ test('the JSON of an event is valid, with characters that reorder text escaped',
   const text = formatJson(event!);
   expect(text).toContain('\\u202e\\u2066\\u0085');
   expect(JSON.parse(text)).toEqual(event);
+});
+
+describe('the counts of types', () => {
+  const log = numbered([statusEvent('running'), outputEvent('x\n'), outputEvent('y\n')], 1);
+
+  test('are those of the part that was read, and are kept while only one type is read', () => {
+    const all = withCounts({}, withNewer(nothing, log, false), undefined, 3);
+    const texts = (last_seq: number) =>
+      Object.entries(all).map(([type, count]) => `${type} ${formatCount(count, last_seq)}`);
+    expect(texts(3)).toEqual(['all 3', 'output 2', 'status 1', 'acp_event 0', 'error 0']);
+    const one = withCounts(all, withOlder(nothing, events(1, 5), true), 'output', 9);
+    expect([one.output, one.status].map((count) => formatCount(count, 9))).toEqual(['5+', '1+']);
+  });
+
+  test('say when there may be more, and nothing when that is all they know', () => {
+    const { all, error } = withCounts({}, withOlder(nothing, log, true), undefined, 3);
+    expect([all, error, undefined].map((count) => formatCount(count))).toEqual(['3+', '', '']);
+  });
 });

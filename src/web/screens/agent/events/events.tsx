@@ -5,15 +5,16 @@ import { type FormEvent, type RefObject, useEffect, useMemo, useRef, useState } 
 import { type EventType, eventTypes } from '../../../../core/event.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
+import { pillClass } from '../../../ui/chip.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { Segmented } from '../../../ui/segmented.tsx';
-import { Select } from '../../../ui/select.tsx';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { type Counts, formatCount, withCounts } from './counts.ts';
 import { EventList, type EventListHandle } from './event-list.tsx';
 import { groupEvents, singleEvents } from './groups.ts';
 import { Hits } from './hits.tsx';
-import { useEvents } from './use-events.ts';
+import { type Events as ReadEvents, useEvents } from './use-events.ts';
 
 export function EventsTab({ agent }: { agent: AgentRecord }) {
   return <Events key={agent.id} agent={agent} />;
@@ -30,6 +31,7 @@ function Events({ agent }: { agent: AgentRecord }) {
     () => (raw ? singleEvents(range.events) : groupEvents(range.events)),
     [raw, range.events],
   );
+  const counts = useCounts(events, agent.last_seq);
   const list = useRef<EventListHandle>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set(marked === null ? [] : [marked]));
   const [follows, setFollows] = useState(marked === null);
@@ -50,6 +52,9 @@ function Events({ agent }: { agent: AgentRecord }) {
     <div className="flex h-full min-h-0 min-w-0 flex-1 flex-col">
       <Toolbar
         type={type}
+        counts={counts}
+        last_seq={agent.last_seq}
+        has_messages={agent.protocol === 'acp'}
         q={q}
         raw={raw}
         onRaw={setRaw}
@@ -119,7 +124,7 @@ function NoEvents({
 
 /** Shows and opens the event in the page's URL whenever it changes: by a click, a search result or going back. */
 function useShownMark(
-  { range, loading, goTo }: ReturnType<typeof useEvents>,
+  { range, loading, goTo }: ReadEvents,
   marked: number | null,
   list: RefObject<EventListHandle | null>,
   onOpen: (seq: number) => void,
@@ -154,14 +159,73 @@ function useEndKey(toEnd: () => void): void {
   }, []);
 }
 
-function Toolbar({
+/** The counts of the types. They are kept while only one type is read. */
+function useCounts({ range, type, loading }: ReadEvents, last_seq: number): Counts {
+  const [counts, setCounts] = useState<Counts>({});
+  const is_unread = loading && range.events.length === 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `last_seq` may change long before its event is read
+  useEffect(() => {
+    if (!is_unread) setCounts((known) => withCounts(known, range, type, last_seq));
+  }, [is_unread, range, type]);
+  return counts;
+}
+
+const typeLabels: Record<EventType, string> = {
+  output: 'Output',
+  status: 'Status',
+  acp_event: 'ACP messages',
+  error: 'Errors',
+};
+
+interface TypesProps {
+  type: EventType | undefined;
+  counts: Counts;
+  last_seq: number;
+  /** Whether the agent speaks a protocol. */
+  has_messages: boolean;
+}
+
+/** One scrolling row on phones. */
+function Types({
   type,
+  counts,
+  last_seq,
+  has_messages,
+  onType,
+}: TypesProps & { onType: (type: EventType | undefined) => void }) {
+  return (
+    <fieldset className="-m-1 flex min-w-0 gap-1 overflow-x-auto p-1 max-md:w-full">
+      <legend className="sr-only">Event type</legend>
+      {[undefined, ...eventTypes].map((each) => {
+        const on = each === type;
+        const count = counts[each ?? 'all'];
+        if (each === 'acp_event' && !has_messages && !on) return null;
+        return (
+          <button
+            key={each ?? 'all'}
+            type="button"
+            aria-pressed={on}
+            onClick={() => onType(each)}
+            className={pillClass(on)}
+          >
+            {each === undefined ? 'All' : typeLabels[each]}
+            <span className="min-w-4 text-right tabular-nums">
+              {formatCount(count, on ? undefined : last_seq)}
+            </span>
+          </button>
+        );
+      })}
+    </fieldset>
+  );
+}
+
+function Toolbar({
   q,
   raw,
   onRaw,
   onChange,
-}: {
-  type: EventType | undefined;
+  ...types
+}: TypesProps & {
   q: string | undefined;
   /** Shows every event by itself. */
   raw: boolean;
@@ -170,16 +234,7 @@ function Toolbar({
 }) {
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-2 border-line border-b px-3 py-1">
-      <Select
-        aria-label="Event type"
-        className="w-36!"
-        value={type ?? ''}
-        onChange={(next) => onChange({ type: (next || undefined) as EventType | undefined })}
-        choices={[
-          { value: '', label: 'All events' },
-          ...eventTypes.map((each) => ({ value: each, label: each.replace('acp_event', 'ACP messages') })),
-        ]}
-      />
+      <Types {...types} onType={(next) => onChange({ type: next })} />
       <Segmented
         label="Messages"
         segments={[

@@ -9,6 +9,8 @@ const PAGE = 200;
 
 export interface Events {
   range: LogRange;
+  /** The type that `range` was read with. */
+  type: EventType | undefined;
   loading: boolean;
   error: unknown;
   readOlder: () => void;
@@ -27,6 +29,7 @@ interface Place {
 export function useEvents(agent_id: string, type: EventType | undefined, first_at: number | null): Events {
   const [place, setPlace] = useState<Place>({ at: first_at, times: 0 });
   const [range, setRange] = useState(nothing);
+  const [read_type, setReadType] = useState(type);
   const page = usePages(agent_id, type);
   const { loading, error, read, stop } = useOneRead();
   const { at } = place;
@@ -39,10 +42,11 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
       const after = at === null ? { items: [], is_last: true } : await page({ after: at }, signal);
       if (signal.aborted) return;
       const older = withOlder(nothing, before.items, !before.is_last);
+      setReadType(type);
       setRange(withNewer(older, after.items, !after.is_last));
     });
     return stop;
-  }, [place, page, read, stop]);
+  }, [place, page, type, read, stop]);
 
   const is_at_end = !loading && !range.newer && error === null;
   useLiveEvents(agent_id, type, is_at_end, range, setRange);
@@ -67,7 +71,7 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
     (seq: number | null) => setPlace(({ times }) => ({ at: seq, times: times + 1 })),
     [],
   );
-  return { range, loading, error, readOlder, readNewer, goTo };
+  return { range, type: read_type, loading, error, readOlder, readNewer, goTo };
 }
 
 type Query = { before: number } | { after: number };
