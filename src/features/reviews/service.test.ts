@@ -73,7 +73,7 @@ test('a request becomes a review with the agent’s text, and the agent gets the
   expect(await fixture.get(id)).toMatchObject({ pending_reviews: 0, activity: 'working' });
   const details = {
     ...{ review_id: review!.id, decision: 'allow', option_id: 'a', outcome: 'selected' },
-    ...{ option_name: offered[0]!.name, title: 'Write a file' },
+    ...{ option_name: offered.find(({ optionId }) => optionId === 'a')!.name, title: 'Write a file' },
   };
   expect(await audited('permission_reviewed')).toEqual([details]);
   await fixture.expectSameState(id);
