@@ -26,14 +26,16 @@ export interface MenuLink {
 type Item = MenuItem | MenuLink;
 
 interface MenuProps {
+  /** Whether it is open when it is shown first. */
+  starts_open?: boolean;
   trigger: ReactElement;
   items: (Item | null | false)[];
 }
 
 /** Within the sheet of a phone's screen, its items are part of the sheet. */
-export function Menu({ trigger, items: given }: MenuProps) {
+export function Menu({ trigger, items: given, starts_open = false }: MenuProps) {
   const items = given.filter((item): item is Item => Boolean(item));
-  return use(InSheet) ? <SheetItems items={items} /> : <DropDown trigger={trigger} items={items} />;
+  return use(InSheet) ? <SheetItems items={items} /> : <DropDown {...{ trigger, items, starts_open }} />;
 }
 
 function SheetItems({ items }: { items: readonly Item[] }) {
@@ -68,9 +70,17 @@ const new_tab = { target: '_blank', rel: 'noopener noreferrer' };
 const itemClass =
   'tap flex cursor-pointer items-center gap-2 rounded px-2 outline-none data-disabled:opacity-50 data-highlighted:bg-surface [&_svg]:size-4 [&_svg]:shrink-0';
 
-function DropDown({ trigger, items }: { trigger: ReactElement; items: readonly Item[] }) {
+function DropDown({
+  trigger,
+  items,
+  starts_open,
+}: {
+  trigger: ReactElement;
+  items: readonly Item[];
+  starts_open: boolean;
+}) {
   return (
-    <Base.Root>
+    <Base.Root defaultOpen={starts_open}>
       <Base.Trigger render={trigger} />
       <Base.Portal>
         <Base.Positioner sideOffset={4} align="end" className="z-50">

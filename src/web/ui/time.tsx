@@ -56,11 +56,27 @@ export function shortSpan(ms: number): string {
 }
 
 /** How long ago, in one unit. Renders only when the text changes. */
-export function ShortAgo({ at, className }: { at: string; className?: string | undefined }) {
+export function ShortAgo({
+  at,
+  label = '',
+  className,
+}: {
+  at: string;
+  /** Before the span in the tooltip. Without it, `ago` follows. */
+  label?: string;
+  className?: string | undefined;
+}) {
   const ms = Date.parse(at);
   const text = useSyncExternalStore(seconds.subscribe, () => shortSpan(seconds.now() - ms));
   return (
-    <time dateTime={at} onPointerEnter={setTooltip} className={cx('whitespace-nowrap', className)}>
+    <time
+      dateTime={at}
+      onPointerEnter={({ currentTarget }) => {
+        const span = spanText(Date.now() - ms);
+        currentTarget.title = `${new Date(ms).toLocaleString()} · ${label ? `${label} ${span}` : `${span} ago`}`;
+      }}
+      className={cx('whitespace-nowrap', className)}
+    >
       {text}
     </time>
   );

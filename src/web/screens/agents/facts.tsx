@@ -1,12 +1,14 @@
 /** Facts about an agent, for its row and its page. */
 import { Link } from '@tanstack/react-router';
-import { FileText, GitBranch, Play, RotateCw, Square } from 'lucide-react';
+import { Ellipsis, GitBranch, Play, RotateCw, Square } from 'lucide-react';
+import { lazy, Suspense, useState } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
-import { Clock, ShortAgo, useNow } from '../../ui/time.tsx';
+import { Clock, ShortAgo } from '../../ui/time.tsx';
 import { costText, usedPercent } from '../../ui/usage.ts';
 import { linkLabels, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+import { Wait } from '../../waiting/wait.tsx';
 import { useAgentAct } from './actions.ts';
 import { describeEnd, folderOf, lastPart, shortBranch } from './order.ts';
 
@@ -53,19 +55,12 @@ export function Branch({ agent }: { agent: AgentRecord }) {
   );
 }
 
-const AMBER_AFTER_MS = 5 * 60_000;
-const RED_AFTER_MS = 30 * 60_000;
-
 /** How long it has waited for the user, or the time since its last activity. */
 export function LastActivity({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
-  if (item) return <Wait since={item.since} />;
-  return <ShortAgo at={agent.last_event_at ?? agent.ended_at ?? agent.created_at} className="text-muted" />;
-}
-
-function Wait({ since }: { since: string }) {
-  const ms = useNow() - Date.parse(since);
-  const color = ms > RED_AFTER_MS ? 'text-failed' : ms > AMBER_AFTER_MS ? 'text-needs' : 'text-muted';
-  return <ShortAgo at={since} className={color} />;
+  // Above the link that covers the row, so that its tooltip appears.
+  if (item) return <Wait since={item.since} className="relative z-1" />;
+  const at = agent.last_event_at ?? agent.ended_at ?? agent.created_at;
+  return <ShortAgo at={at} className="relative z-1 text-muted" />;
 }
 
 /** One line about the agent: what it asks or does, or how it ended. */
@@ -162,30 +157,44 @@ export function Cost({ agent }: { agent: AgentRecord }) {
   return <span className="tabular-nums">{costText(agent.summary.usage?.cost)}</span>;
 }
 
-/** The answer that it waits for. Other actions appear when the pointer or the focus is in the row. */
+/** The answer that it waits for, else to stop or to start it. They and the menu appear when the pointer or the focus is in the row. */
 export function RowActions({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
-  if (item) {
-    return (
-      <Link to="/approvals" search={{ [linkNames[item.kind]]: item.id }} className={buttonClass('primary')}>
-        {linkLabels[item.kind]}
-        {/* Screen readers announce the agent with the button. */}
-        <span className="sr-only"> {agent.name}</span>
-      </Link>
-    );
-  }
   return (
-    <div className="flex opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 max-md:hidden pointer-coarse:opacity-100">
-      <Link
-        to="/agents/$agent_id/$tab"
-        params={{ agent_id: agent.id, tab: 'output' }}
-        aria-label={`Output of ${agent.name}`}
-        title="Output"
-        className={buttonClass('quiet', 'min-w-7 px-1 pointer-coarse:min-w-11')}
-      >
-        <FileText aria-hidden />
-      </Link>
-      <StartOrStop agent={agent} />
+    <div className="flex items-center gap-1">
+      {item ? (
+        <Link to="/approvals" search={{ [linkNames[item.kind]]: item.id }} className={buttonClass('primary')}>
+          {linkLabels[item.kind]}
+          {/* Screen readers announce the agent with the button. */}
+          <span className="sr-only"> {agent.name}</span>
+        </Link>
+      ) : (
+        <span className={shownInRow}>
+          <StartOrStop agent={agent} />
+        </span>
+      )}
+      <span className={shownInRow}>
+        <MoreActions agent={agent} />
+      </span>
     </div>
+  );
+}
+
+const shownInRow =
+  'flex opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 has-aria-expanded:opacity-100 max-md:hidden pointer-coarse:opacity-100';
+
+const ActionsMenu = lazy(() => import('./actions-menu.tsx'));
+
+/** Only a button until it is used, because there are many rows, and the first paint waits for the code of the list. */
+function MoreActions({ agent }: { agent: AgentRecord }) {
+  const [used, setUsed] = useState(false);
+  const label = `More actions for ${agent.name}`;
+  const icon = <Ellipsis aria-hidden />;
+  const first = <IconButton label={label} icon={icon} aria-haspopup="menu" onClick={() => setUsed(true)} />;
+  if (!used) return first;
+  return (
+    <Suspense fallback={first}>
+      <ActionsMenu agent={agent} trigger={<IconButton label={label} icon={icon} />} />
+    </Suspense>
   );
 }
 
