@@ -4,7 +4,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { PanelLeftClose, PanelLeftOpen, Search } from 'lucide-react';
-import { memo, type ReactNode, useEffect, useRef } from 'react';
+import { memo, type ReactNode, useEffect, useMemo, useRef } from 'react';
 import { type AgentRecord, agentsQuery } from '../api/queries.ts';
 import { useUnread } from '../api/seen.ts';
 import type { Session } from '../api/session.ts';
@@ -14,10 +14,13 @@ import { agentState } from '../ui/agent-state.ts';
 import { cx } from '../ui/cx.ts';
 import { Kbd } from '../ui/kbd.tsx';
 import { MOD } from '../ui/keys.ts';
-import { Wordmark } from '../ui/mark.tsx';
+import { Mark, Wordmark } from '../ui/mark.tsx';
 import { AgentStatus } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
 import { UnreadDot } from '../ui/unread.tsx';
+import { firstByAgent } from '../waiting/queue.ts';
+import { useWaiting } from '../waiting/use-waiting.ts';
+import { Wait } from '../waiting/wait.tsx';
 import { appearance, setAppearance, useAppearance } from './appearance.ts';
 import { Badge } from './badge.tsx';
 import { NavLink } from './nav-link.tsx';
@@ -64,7 +67,7 @@ export function Sidebar({
       <div
         className={cx('flex items-center justify-between pt-1 pb-2', collapsed ? 'flex-col gap-1' : 'px-2')}
       >
-        {!collapsed && <Wordmark waiting={waiting > 0} />}
+        {collapsed ? <Mark waiting={waiting > 0} /> : <Wordmark waiting={waiting > 0} />}
         <button
           type="button"
           onClick={onPalette}
@@ -105,7 +108,7 @@ function Footer({
 }) {
   return (
     <div className={cx('mt-auto flex flex-col gap-1 pt-3 text-muted text-sm', !collapsed && 'px-2')}>
-      <div className="-mx-2 flex flex-col gap-0.5">{children}</div>
+      <div className={cx('flex flex-col gap-0.5', !collapsed && '-mx-2')}>{children}</div>
       {!collapsed && (
         <span className="truncate" title={`${user.username} (${user.role})`}>
           {user.username}
@@ -145,6 +148,8 @@ function listActive(agents: AgentRecord[]): AgentRecord[] {
 function ActiveAgents({ collapsed }: { collapsed: boolean }) {
   const { data: agents = NO_AGENTS } = useQuery({ ...agentsQuery, select: listActive });
   const unread = useUnread(agents);
+  const { open } = useWaiting();
+  const waiting = useMemo(() => firstByAgent(open), [open]);
   useDigits(agents);
   if (agents.length === 0) return null;
   return (
@@ -157,6 +162,7 @@ function ActiveAgents({ collapsed }: { collapsed: boolean }) {
           digit={at + 1}
           collapsed={collapsed}
           unread={unread.has(agent.id)}
+          waiting_since={waiting.get(agent.id)?.since}
         />
       ))}
     </section>
@@ -168,28 +174,39 @@ const AgentLink = memo(function AgentLink({
   digit,
   collapsed,
   unread,
+  waiting_since,
 }: {
   agent: AgentRecord;
   digit: number;
   collapsed: boolean;
   unread: boolean;
+  /** Since when it has waited for the user. */
+  waiting_since: string | undefined;
 }) {
   return (
     <Link
       to="/agents/$agent_id"
       params={{ agent_id: agent.id }}
       title={`${agent.name} (Alt ${digit})`}
-      className="tap flex items-center gap-2 rounded-md px-2 text-muted hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:text-text"
+      className="tap relative flex items-center gap-2 rounded-md px-2 text-muted hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:text-text"
     >
       <AgentStatus agent={agent} labelClassName="sr-only" />
-      {unread && !collapsed && <UnreadDot />}
-      <span className={collapsed ? 'sr-only' : 'min-w-0 flex-1 truncate'}>{agent.name}</span>
-      {!collapsed && agent.last_event_at !== null && (
-        <ShortAgo at={agent.last_event_at} className="text-sm" />
+      {unread && (
+        <span className={cx('flex', collapsed && 'absolute top-1 right-1')}>
+          <UnreadDot />
+        </span>
       )}
+      <span className={collapsed ? 'sr-only' : 'min-w-0 flex-1 truncate'}>{agent.name}</span>
+      {!collapsed && <Since agent={agent} waiting_since={waiting_since} />}
     </Link>
   );
 });
+
+/** How long it has waited for the user, else the time since its last activity. */
+function Since({ agent, waiting_since }: { agent: AgentRecord; waiting_since: string | undefined }) {
+  if (waiting_since !== undefined) return <Wait since={waiting_since} className="text-sm" />;
+  return agent.last_event_at && <ShortAgo at={agent.last_event_at} className="text-sm" />;
+}
 
 function useDigits(agents: readonly AgentRecord[]): void {
   const navigate = useNavigate();
