@@ -173,3 +173,71 @@ browserTest('an event has a URL, which search results and the timeline link to',
   await page.locator('[data-marked][data-seq="1"]').waitFor(slow);
   expect(errors).toEqual([]);
 });
+
+browserTest('a switch follows the output of a live agent, and buttons step through its errors', async () => {
+  const { id } = await plane.agent('cat', { stdin: true });
+  const print = (data: string) =>
+    plane.client.call('sendInput', { params: { agent_id: id }, body: { data } });
+  const fill = (count: number) => 'x\n'.repeat(count);
+  await print(`error: one\n${fill(200)}error: two\n${fill(200)}`);
+  const { page, errors } = await opened(`/agents/${id}/output`);
+  await line(page, 402).waitFor(slow);
+  await page.locator(`button[title="Ctrl+F"], button[title="⌘F"]`).getByText('Find').waitFor();
+
+  const following = page.getByRole('switch', { name: 'Following' });
+  const state = () => following.getAttribute('aria-checked');
+  expect(await state()).toBe('true');
+  await following.focus();
+  await page.keyboard.press('Enter');
+  expect(await state()).toBe('false');
+  const top = () => page.evaluate(`${SCROLLER}.scrollTop`);
+  const before = await top();
+  await print(fill(300));
+  await page.getByRole('button', { name: '300 new' }).waitFor(slow);
+  expect(await top()).toBe(before);
+  await following.click();
+  await line(page, 702).waitFor();
+  expect(await state()).toBe('true');
+
+  await page.getByText('2 errors').waitFor();
+  await page.getByRole('button', { name: 'Previous error' }).click();
+  await line(page, 202).getByText('error: two').waitFor();
+  expect(await state()).toBe('false');
+  await page.getByRole('button', { name: 'Previous error' }).click();
+  await line(page, 1).getByText('error: one').waitFor();
+  await page.getByRole('button', { name: 'Next error' }).click();
+  await line(page, 202).getByText('error: two').waitFor();
+
+  await page.getByRole('button', { name: 'Close input' }).click();
+  await following.waitFor({ state: 'detached', ...slow });
+  expect(errors).toEqual([]);
+});
+
+browserTest('events are filtered with chips that have counts, and rows are 28 px high', async () => {
+  const { id } = await plane.agent('echo one; echo two');
+  await plane.finished(id);
+  const { page, errors } = await opened(`/agents/${id}/events`);
+  const types = page.getByRole('group', { name: 'Event type' });
+  const list = page.getByRole('region', { name: 'Events' });
+  await list.getByText('two').waitFor(slow);
+  const chips = async () => (await types.getByRole('button').allTextContents()).map((text) => text.trim());
+  const all = await list.getByRole('listitem').count();
+  const outputs = await list.getByRole('button', { name: / output / }).count();
+  expect(outputs).toBeGreaterThan(0);
+  await expect
+    .poll(chips, slow)
+    .toEqual([`All${all}`, `Output${outputs}`, `Status${all - outputs}`, 'Errors0']);
+  const boxes = await list.getByRole('listitem').all();
+  for (const row of boxes) expect((await row.boundingBox())?.height).toBe(28);
+
+  await types.getByRole('button', { name: 'Output' }).focus();
+  await page.keyboard.press('Enter');
+  await expect.poll(() => list.getByRole('listitem').count()).toBe(outputs);
+  expect(new URL(page.url()).searchParams.get('type')).toBe('output');
+  // Every row has the same type.
+  expect(await list.getByRole('button', { name: / output / }).count()).toBe(0);
+  await expect.poll(chips).toEqual([`All${all}`, `Output${outputs}`, `Status${all - outputs}`, 'Errors0']);
+  await page.goBack();
+  await types.getByRole('button', { name: 'All', pressed: true }).waitFor();
+  expect(errors).toEqual([]);
+});
