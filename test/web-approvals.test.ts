@@ -560,3 +560,52 @@ browserTest(
     await page.getByRole('heading', { name: 'alone' }).getByText('acts on its own').waitFor();
   },
 );
+
+browserTest(
+  'the row of an agent that waits has a menu besides its answer, and the sidebar shows the wait',
+  async () => {
+    const { agent_id } = await requestReview('Write notes');
+    const { name } = await plane.get(agent_id);
+    const { page, errors } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents`);
+    const row = page.getByRole('row', { name });
+    await row.getByRole('link', { name: 'Review' }).waitFor(SOON);
+    const time = row.locator('time');
+    await time.hover();
+    expect(await time.getAttribute('title')).toMatch(/\d:\d\d.* · waiting for \d/);
+    const sidebar = page.getByRole('navigation', { name: 'Main' });
+    const since = await sidebar.getByRole('link', { name }).locator('time').getAttribute('datetime');
+    expect(since).toBe(await time.getAttribute('datetime'));
+
+    // By keyboard; the focus returns to the button.
+    const more = row.getByRole('button', { name: `More actions for ${name}` });
+    await more.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('menuitem', { name: 'Restart' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('menu').waitFor({ state: 'detached' });
+    await row.locator('button[aria-label^="More actions"]:focus').waitFor();
+    await more.click();
+    await page.getByRole('menuitem', { name: 'Stop' }).click();
+    await expect.poll(async () => (await plane.get(agent_id)).status, SOON).toBe('cancelled');
+    await more.click();
+    expect(await page.getByRole('menuitem', { name: 'Stop' }).count()).toBe(0);
+    await page.getByRole('menuitem', { name: 'Output' }).click();
+    await page.waitForURL(`**/agents/${agent_id}/output`);
+    expect(errors).toEqual([]);
+  },
+);
+
+browserTest('the collapsed sidebar has the mark, and its icons in one line', async () => {
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents`);
+  await page.getByRole('button', { name: 'Collapse sidebar' }).click();
+  await page.getByRole('button', { name: 'Expand sidebar' }).waitFor();
+  const sidebar = page.getByRole('navigation', { name: 'Main' });
+  expect(await sidebar.locator('[data-mark]').isVisible()).toBe(true);
+  const x = async (name: string) =>
+    (await sidebar.getByRole('link', { name }).locator('svg').boundingBox())?.x;
+  expect(await x('Settings')).toBe(await x('Agents'));
+});
