@@ -248,6 +248,34 @@ browserTest('while the form for a message is open, digits do not answer, and Esc
   expect((await get(review)).option_id).toBe('no');
 });
 
+browserTest('an answered card shrinks, unless the user prefers reduced motion', async () => {
+  const { page } = await browser.open(plane, { separate: true });
+  await signIn(page, plane);
+  /** The durations of the animations of cards, in each frame while one is answered. */
+  const answer = async (title: string) => {
+    const { id } = await requestReview(title);
+    await page.goto(`${plane.url}/approvals?review=${id}`);
+    const open = card(page, title);
+    await open.getByRole('button', { name: 'Allow once' }).waitFor();
+    await page.evaluate(`globalThis.seen = [];
+      // Not those of style sheets.
+      globalThis.ofCard = (animation) =>
+        animation.constructor === Animation && animation.effect.target?.matches('[data-waiting]');
+      (function watch() {
+        for (const animation of document.getAnimations())
+          if (ofCard(animation)) seen.push(animation.effect.getTiming().duration);
+        requestAnimationFrame(watch);
+      })()`);
+    await open.getByRole('button', { name: 'Allow once' }).click();
+    await card(page, 'Allow once · ana').first().waitFor();
+    await expect.poll(() => page.evaluate('document.getAnimations().some(ofCard)')).toBe(false);
+    return [...new Set((await page.evaluate('seen')) as number[])];
+  };
+  expect(await answer('npm publish')).toEqual([140]);
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  expect(await answer('npm version')).toEqual([]);
+});
+
 browserTest(
   'all kinds of waiting are in one queue, the oldest first, and can be answered there',
   async () => {

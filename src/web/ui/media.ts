@@ -22,3 +22,6 @@ export const useSidewaysPhone = mediaHook(
 
 /** As wide as an upright phone, on which a graph is too small to read. */
 export const useNarrow = mediaHook('(max-width: 639.98px)');
+
+/** CSS shortens its own animations; those of scripts must not run. */
+export const useReducedMotion = mediaHook('(prefers-reduced-motion: reduce)');

@@ -1,9 +1,8 @@
 /** A tint of a row whose status has just changed, in the color of its text, so that a change is seen without a search. */
 import { type RefObject, useEffect, useRef } from 'react';
-import { mediaHook } from './media.ts';
+import { useReducedMotion } from './media.ts';
 
 const TINT_MS = 900;
-const useReducedMotion = mediaHook('(prefers-reduced-motion: reduce)');
 
 /** Returns the row's ref. Nothing is tinted at first, only when `status` changes. */
 export function useTint<E extends Element>(status: string): RefObject<E | null> {

@@ -16,7 +16,11 @@ import {
 } from 'react';
 import { cx } from '../ui/cx.ts';
 import { hasModifier, isTyping } from '../ui/keys.ts';
+import { useReducedMotion } from '../ui/media.ts';
 import { isUnread, leaveCard } from './focus.ts';
+
+/** How long a settled card takes to shrink to one line. */
+const COLLAPSE_MS = 140;
 
 export interface CardKeys {
   /** The key that selects a card; null: none. */
@@ -57,6 +61,7 @@ export function CardFrame({
   const focus = useKeptFocus(ref, open, answered);
   const screen = useContext(CardScreenContext);
   useSettled(open, answered, screen);
+  useCollapse(ref, open, screen === null);
   // React runs this before it removes the card.
   useLayoutEffect(() => {
     const element = ref.current;
@@ -136,6 +141,30 @@ function useSettled(open: boolean, answered: boolean, screen: CardScreen | null)
     if (was_open.current && !open) screen?.onSettled(answered);
     was_open.current = open;
   }, [open, answered, screen]);
+}
+
+/** Shrinks a card that is settled, so that the cards below it do not jump. */
+function useCollapse(ref: RefObject<HTMLElement | null>, open: boolean, enabled: boolean): void {
+  const is_still = useReducedMotion();
+  const height = useRef(0);
+  useLayoutEffect(() => {
+    const card = ref.current;
+    if (!open || !card) return;
+    const observer = new ResizeObserver(() => {
+      height.current = card.offsetHeight;
+    });
+    observer.observe(card);
+    return () => observer.disconnect();
+  }, [ref, open]);
+  useLayoutEffect(() => {
+    const card = ref.current;
+    const from = height.current;
+    if (open || from === 0 || !card) return;
+    height.current = 0;
+    if (is_still || !enabled) return;
+    const frames = [from, card.offsetHeight].map((px) => ({ height: `${px}px`, overflow: 'clip' }));
+    card.animate(frames, { duration: COLLAPSE_MS, easing: 'ease-out' });
+  }, [ref, open, enabled, is_still]);
 }
 
 /** Esc leaves a field, then the card; Enter on the card itself goes to its first field. */
