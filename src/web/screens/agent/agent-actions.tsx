@@ -1,6 +1,6 @@
 /** The actions on an agent's page: start, stop, cancel the turn, and a menu with the rest. */
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { Link, useParams } from '@tanstack/react-router';
 import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
@@ -124,7 +124,10 @@ function MainAction({
   return agent.activity === 'idle' && changes > 0 && <ReviewChanges agent={agent} />;
 }
 
+/** Not on the page that it opens. */
 function ReviewChanges({ agent }: { agent: AgentRecord }) {
+  const { tab } = useParams({ strict: false });
+  if (tab === 'changes') return null;
   return (
     <Link
       to="/agents/$agent_id/$tab"

@@ -172,7 +172,7 @@ export function RowActions({ agent, item }: { agent: AgentRecord; item: WaitingI
           <StartOrStop agent={agent} />
         </span>
       )}
-      <span className={shownInRow}>
+      <span className="flex max-md:hidden">
         <MoreActions agent={agent} />
       </span>
     </div>

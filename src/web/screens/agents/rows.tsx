@@ -28,10 +28,10 @@ import { getProgram } from './order.ts';
 
 // The columns in view, from left to right. Narrow lists lose the cost first, then the context, then the progress.
 const columns = [
-  'md:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5.25rem_4rem_6.5rem]',
-  '@min-[53rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_4rem_6.5rem]',
-  '@min-[58rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_2.75rem_4rem_6.5rem]',
-  '@min-[62rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_2.75rem_3.5rem_4rem_6.5rem]',
+  'md:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5.25rem_4rem_7rem]',
+  '@min-[53rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_4rem_7rem]',
+  '@min-[58rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_2.75rem_4rem_7rem]',
+  '@min-[62rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_2.75rem_3.5rem_4rem_7rem]',
 ].join(' ');
 const row = `grid grid-cols-[1.25rem_minmax(0,1fr)_auto_auto] items-center gap-x-2 px-3 md:gap-x-3 md:px-4 ${columns}`;
 

@@ -154,7 +154,7 @@ export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask 
   );
 }
 
-/** `2/3 steps · api ui reviewer · 4m`; a failure and what waits for the user stand out in every column. */
+/** Its progress, the members at work, and its time. A failure and what waits for the user stand out in every column. */
 function RunFacts({
   run,
   steps,
@@ -172,7 +172,7 @@ function RunFacts({
   const waits = status === 'needs_you' || status === 'input_required';
   const stands_out = status === 'failed' || waits;
   return (
-    <span className="inline-flex min-w-0 flex-wrap items-center gap-x-1" title={`Run ${number}`}>
+    <span className="inline-flex min-w-0 flex-wrap items-center gap-x-2" title={`Run ${number}`}>
       <StatusIcon status={status} />
       {stands_out || progress === null ? (
         <span className={cx('min-w-0', status === 'failed' && 'text-failed', waits && 'text-needs')}>
@@ -186,10 +186,10 @@ function RunFacts({
           {progress}
         </span>
       )}
-      {members !== '' && <span className="min-w-0 truncate">· {members}</span>}
+      {members !== '' && <span className="min-w-0 truncate">{members}</span>}
       {started_at && (
         <span className="whitespace-nowrap tabular-nums">
-          · <Duration from={started_at} to={ended_at} />
+          <Duration from={started_at} to={ended_at} />
         </span>
       )}
     </span>
