@@ -4,6 +4,7 @@ import { mergeCommand, pushCommand } from './take.ts';
 
 test('the merge command names the repository and the branch, whatever their names', () => {
   expect(mergeCommand('/code/shop', 'svc/fix-agt_1')).toBe('git -C /code/shop merge svc/fix-agt_1');
+  expect(mergeCommand('/code/shop', '--no-commit')).toBe('git -C /code/shop merge -- --no-commit');
   for (const name of ['my shop', "it's", '$(touch x)', 'a;b', '`id`', 'a\nb', '*', '"']) {
     const words = mergeCommand(name, name).replace(/^git /, "printf '%s\\0' ");
     const printed = execFileSync('/bin/sh', ['-c', words], { encoding: 'utf8' });

@@ -11,7 +11,8 @@ export function pushCommand(repository: string, remote: string, branch: string):
   return showArgv(['git', '-C', repository, 'push', '-u', remote, `refs/heads/${branch}`]);
 }
 
-/** The command that merges the agent's branch into what is checked out in its repository. */
+/** The command that merges the agent's branch into what is checked out in its repository. No name is taken for an option. */
 export function mergeCommand(repository: string, branch: string): string {
-  return showArgv(['git', '-C', repository, 'merge', branch]);
+  const dashes = branch.startsWith('-') ? ['--'] : [];
+  return showArgv(['git', '-C', repository, 'merge', ...dashes, branch]);
 }
