@@ -326,7 +326,7 @@ browserTest(
     await page.keyboard.press('.');
     await log(page).getByText('Turn cancelled').waitFor();
     await log(page)
-      .getByRole('button', { name: /npm test.*cancelled/ })
+      .getByRole('button', { name: /npm test.*cancelled/i })
       .waitFor();
     await log(page).getByText('Too late.').waitFor();
   },
@@ -759,7 +759,7 @@ browserTest(
     const card = log(page).getByRole('article');
     await card.getByText(`asked by sub-agent "${name}"`).waitFor();
     expect(await head.getAttribute('aria-expanded')).toBe('false');
-    expect(await head.innerText()).toMatch(/Find the failing test.*1 tool call.*in progress/s);
+    expect(await head.innerText()).toMatch(/Find the failing test.*1 tool call.*in progress/si);
     expect(await log(page).getByText('I need to write.').count()).toBe(0);
     await card.getByRole('button', { name: 'Yes' }).click();
     await log(page).getByText('answered: yes-once').waitFor();

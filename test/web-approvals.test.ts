@@ -377,7 +377,7 @@ browserTest(
     await page.getByText('No approvals are waiting.').waitFor();
     await interrupt();
     const run = card(page, 'led #1');
-    await run.getByText('outcome unknown').waitFor();
+    await run.getByText(/outcome unknown|its agent was stopped/).waitFor();
     await page.getByRole('navigation', { name: 'Main' }).getByText('1 waiting').waitFor();
     expect(await violations(page)).toEqual([]);
     await untilRead(page);
