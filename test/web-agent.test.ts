@@ -759,7 +759,7 @@ browserTest(
     const card = log(page).getByRole('article');
     await card.getByText(`asked by sub-agent "${name}"`).waitFor();
     expect(await head.getAttribute('aria-expanded')).toBe('false');
-    expect(await head.innerText()).toMatch(/Find the failing test.*1 tool call.*in progress/si);
+    expect(await head.innerText()).toMatch(/Find the failing test.*1 tool call.*in progress/is);
     expect(await log(page).getByText('I need to write.').count()).toBe(0);
     await card.getByRole('button', { name: 'Yes' }).click();
     await log(page).getByText('answered: yes-once').waitFor();
