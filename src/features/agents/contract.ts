@@ -226,7 +226,7 @@ const removedWorktree = z.object({
   workdir: z.string(),
   lost: z.string().nullable().meta({
     description:
-      'The work in it that exists nowhere else, such as `untracked files`. Commits on its branch are counted too, but the branch is kept for them. Null if there is none.',
+      'The work in it that exists nowhere else, such as `untracked files`. Commits on its branch count too, although the branch is kept for them. Null if nothing would be lost.',
   }),
   uncommitted: z
     .array(changedFile)
@@ -523,7 +523,7 @@ export const agentRoutes = {
         .meta({ description: 'Delete only the record. The node must be unreachable. Root only.' }),
       dry_run: queryFlag
         .optional()
-        .meta({ description: 'Only report what would happen. The response is always 200.' }),
+        .meta({ description: 'Only report what would happen, with 200 instead of 204.' }),
     }),
     answers: {
       204: null,

@@ -40,10 +40,10 @@ export const limits = {
   node_answer_poll_ms: 300,
   /** Agents of an unreachable node that one transaction marks. */
   stale_agents_per_write: 100,
-  /** Events that `svc logs -n` reads beyond the requested lines. */
-  cli_tail_spare_events: 64,
   /** Files with uncommitted changes that the dry run of a deletion lists. */
   uncommitted_files_max: 100,
+  /** Events that `svc logs -n` reads beyond the requested lines. */
+  cli_tail_spare_events: 64,
   /** Factor by which `svc logs -n` reads more events if it found too few lines. */
   cli_tail_growth: 8,
   /** Events that `svc logs -n` reads at most. */
