@@ -116,8 +116,8 @@ function asText(line: string, brief: boolean): string {
  * the rest. Warnings keep their details, because they say what was refused.
  */
 function briefly(fields: Record<string, unknown>, level: unknown, message: unknown): Record<string, unknown> {
-  const { audit_hash: _, audit_id, event, err, ...rest } = fields;
-  const { ip: __, workdir: ___, details: ____, ...act } = rest;
+  const { audit_hash: _hash, audit_id, event, err, ...rest } = fields;
+  const { ip: _ip, workdir: _workdir, details: _details, ...act } = rest;
   const error = (err as { message?: unknown } | undefined)?.message ?? err;
   return {
     ...(event !== undefined && event !== message && { event }),

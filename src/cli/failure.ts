@@ -51,7 +51,7 @@ export async function withExplanation<T>(
 }
 
 /** If `answer` fails because the agent `ref` does not run, says how to start it. */
-export function withOfferToStart<T>(ref: string, answer: Promise<T>): Promise<T> {
+export function withStartHint<T>(ref: string, answer: Promise<T>): Promise<T> {
   const lines = async () => [`start it: ${showArgv(['svc', 'agents', 'start', ref])}`];
   return withExplanation(answer, [problems.agentNotRunning().code], lines);
 }

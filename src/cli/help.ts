@@ -23,17 +23,17 @@ export function addHelp(svc: Command): void {
     });
 }
 
-/** The error for a name that is none of `parent`'s commands, with the closest one if it is a likely slip of the fingers. */
+/** The error for a name that is none of `parent`'s commands, with the closest one if it is a likely typo. */
 export function unknownCommand(parent: Command, name: string): string {
   const names = parent.commands.map((command) => command.name());
   const near = names.length > 0 ? closest(name, names) : '';
   const help = ['svc help', ...pathOf(parent)].join(' ');
-  const guess = isSlip(name, near) ? `: did you mean ${near}?` : ` (${help} lists them)`;
+  const guess = isTypo(name, near) ? `: did you mean ${near}?` : ` (${help} lists them)`;
   return `unknown command ${printable(name)}${guess}`;
 }
 
-/** Two letters are wrong at most, and in a short name one, or two that have changed places. */
-function isSlip(name: string, meant: string): boolean {
+/** At most two letters are wrong; in a short name one, or two that are swapped. */
+function isTypo(name: string, meant: string): boolean {
   const difference = distance(name, meant);
   if (difference <= 1 || Math.min(name.length, meant.length) > SHORT_NAME_CHARS) return difference <= 2;
   return difference === 2 && sorted(name) === sorted(meant);

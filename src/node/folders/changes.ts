@@ -78,12 +78,6 @@ export async function listChanges(
   };
 }
 
-interface ShowOptions extends DiffOptions {
-  path: string;
-  /** As for `listChanges`. */
-  roots: readonly string[];
-}
-
 const NO_REPOSITORY: Changes = {
   git: false,
   branch: null,
@@ -93,6 +87,12 @@ const NO_REPOSITORY: Changes = {
   files: [],
   truncated: false,
 };
+
+interface ShowOptions extends DiffOptions {
+  path: string;
+  /** As for `listChanges`. */
+  roots: readonly string[];
+}
 
 /** The diff of one listed path, truncated to `limits.diff_bytes_max`. Throws `file_not_found` for any other path. */
 export async function showChange(

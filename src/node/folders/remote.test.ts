@@ -50,7 +50,7 @@ const addRemote = (name: string, url: string) => git(repo, 'remote', 'add', name
 const work = (text: string) => commit(made.workdir, { 'a.txt': text }, text);
 const push = (...args: string[]) => git(made.workdir, 'push', '--quiet', ...args);
 
-test('without a remote, there is none', async () => {
+test('a branch of a repository without remotes has none', async () => {
   expect(await remote()).toBeNull();
 });
 

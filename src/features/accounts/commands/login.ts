@@ -111,7 +111,7 @@ function addJoin(program: Command, context: Context): void {
       const { url, token } = await joinLink(context, options);
       const open = new Api(url, null, io);
       // Before the other questions, so that nobody answers them in vain.
-      const pin = await rightPin(io, open, token, options.pinFile);
+      const pin = await readPin(io, open, token, options.pinFile);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile, { twice: true });
       const signedIn = await open.call('join', { body: { token, pin, username, password: secret } });
@@ -122,8 +122,8 @@ function addJoin(program: Command, context: Context): void {
     });
 }
 
-/** The PIN from the file, or from the prompt, which asks again after a wrong one while tries are left. */
-async function rightPin(io: Io, open: Api, token: string, file: string | undefined): Promise<string> {
+/** Reads the PIN from the file, or prompts for it, and prompts again after a wrong one while tries are left. */
+async function readPin(io: Io, open: Api, token: string, file: string | undefined): Promise<string> {
   for (;;) {
     const typed = file === undefined ? await ask(io, 'PIN') : await firstLine(io, file);
     const pin = typed.replace(/\s/g, '');

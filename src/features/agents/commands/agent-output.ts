@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
-import { failed, withOfferToStart } from '../../../cli/failure.ts';
+import { failed, withStartHint } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { printable, TerminalFilter } from '../../../cli/terminal.ts';
@@ -32,7 +32,7 @@ function addInput(agents: Command, context: Context): void {
       const { id } = await findAgent(api, ref);
       const send = (data: string, eof: boolean) => {
         const call = { params: { agent_id: id }, body: { data, eof }, idempotency_key: crypto.randomUUID() };
-        return withOfferToStart(ref, api.callWithRetry('sendInput', call));
+        return withStartHint(ref, api.callWithRetry('sendInput', call));
       };
       if (text !== undefined) {
         await send(options.newline ? `${text}\n` : text, options.eof ?? false);

@@ -4,7 +4,7 @@ import { readTurnEnd } from '../../../acp/entries.ts';
 import { asRecord, toText } from '../../../acp/json.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { exitCodes, Failure, usage, withExplanation, withOfferToStart } from '../../../cli/failure.ts';
+import { exitCodes, Failure, usage, withExplanation, withStartHint } from '../../../cli/failure.ts';
 import { collect, remote, timeLimit } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
@@ -35,7 +35,7 @@ export function addPrompt(program: Command, context: Context): void {
         body: { text: await textOrStdin(io, args.join(' ')) },
         idempotency_key: crypto.randomUUID(),
       };
-      const prompted = await withOfferToStart(ref, api.call('promptAgent', call));
+      const prompted = await withStartHint(ref, api.call('promptAgent', call));
       if (!options.wait && options.json) return printJson(io, prompted);
       if (prompted.queued) printStatus(io, 'the prompt is queued');
       if (!options.wait) return print(io, `${prompted.prompt_id}\n`);

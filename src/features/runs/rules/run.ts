@@ -68,7 +68,7 @@ export interface Step {
   started_at: string | null;
   ended_at: string | null;
   waiting_since: string | null;
-  /** The last answer; null if there is none. */
+  /** The last answer, or null. */
   answer: unknown;
   /** A username or the id of an actor; null while the step waits, and if nobody answered its last question. */
   answered_by: string | null;
