@@ -83,6 +83,25 @@ export function questionTag({ run_id, step_key }: { run_id: string; step_key: st
   return `question-${run_id}/${step_key}`;
 }
 
+export function runWaitMessage(
+  run: { id: string; number: number; team_id: string; team_name: string; reason: string },
+  { with_commands }: { with_commands: boolean },
+): NotificationText {
+  const named = `run ${run.number} waits`;
+  const reason = with_commands ? plain(run.reason) : '';
+  return {
+    kind: 'review',
+    tag: runWaitTag(run.id),
+    title: `${plain(run.team_name)} needs you`,
+    body: reason === '' ? named : `${named}: ${reason}`,
+    path: runPath(run),
+  };
+}
+
+export function runWaitTag(run_id: string): string {
+  return `run_wait-${run_id}`;
+}
+
 export function signInMessage(agent: { id: string; name: string }): NotificationText {
   return {
     kind: 'review',
@@ -134,8 +153,12 @@ export function runMessage(run: {
     tag: `run-${run.id}`,
     title: `${plain(run.team_name)}: run ${run.number} ${run.status}`,
     body: run.status === 'completed' ? 'The result is available.' : 'Open it to see why.',
-    path: `/teams/${encodeURIComponent(run.team_id)}/runs/${encodeURIComponent(run.id)}`,
+    path: runPath(run),
   };
+}
+
+function runPath({ id, team_id }: { id: string; team_id: string }): string {
+  return `/teams/${encodeURIComponent(team_id)}/runs/${encodeURIComponent(id)}`;
 }
 
 export function testMessage(): NotificationText {

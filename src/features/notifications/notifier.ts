@@ -18,6 +18,7 @@ import { findElicitation } from '../elicitations/queries.ts';
 import { findReview } from '../reviews/queries.ts';
 import { findRun } from '../runs/queries/runs.ts';
 import { findStep } from '../runs/queries/steps.ts';
+import { findRunWait } from '../runs/queries/waiting.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
@@ -33,6 +34,8 @@ import {
   reviewMessage,
   reviewTag,
   runMessage,
+  runWaitMessage,
+  runWaitTag,
   signInMessage,
   signInTag,
 } from './messages.ts';
@@ -78,6 +81,8 @@ export class Notifier {
         this.#closed(tx, id, elicitationTag(elicitation_id), findElicitation(tx, elicitation_id)),
       step_waits: (tx, fact) => this.#question(tx, fact),
       step_answered: (tx, { id, payload }) => this.#closed(tx, id, questionTag(payload), payload),
+      run_waits: (tx, fact) => this.#runWait(tx, fact),
+      run_answered: (tx, { id, payload }) => this.#closed(tx, id, runWaitTag(payload.run_id), payload),
       sign_in_required: (tx, fact) => this.#signIn(tx, fact),
       sign_in_over: (tx, { id, payload: { agent_id } }) =>
         this.#closed(tx, id, signInTag(agent_id), undefined),
@@ -137,6 +142,20 @@ export class Notifier {
       resource: teamResource(tx, team),
       username: null,
       buildText: (device) => questionMessage(question, device),
+    });
+  }
+
+  #runWait(tx: Tx, { id, payload }: Fact<'run_waits'>): void {
+    const run = findRun(tx, payload.run_id);
+    if (!run || findRunWait(tx, run) !== payload.since_ms) return;
+    const team = findTeam(tx, run.team_id)!;
+    this.#notify(tx, {
+      fact_id: id,
+      action: 'team.work',
+      resource: teamResource(tx, team),
+      username: null,
+      buildText: (device) =>
+        runWaitMessage({ ...run, team_name: team.name, reason: run.error ?? '' }, device),
     });
   }
 

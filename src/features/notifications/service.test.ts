@@ -5,10 +5,12 @@ import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.
 import { PushService, type TestDevice } from '../../testing/push-service.ts';
 import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
-import { addRun, changeRun, specWith } from '../../testing/team-runs.ts';
+import { addRun, addToRun, applyEvent, changeRun, plainMember, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Review } from '../reviews/rules.ts';
-import { RunCommands } from '../runs/run-commands.ts';
+import { updateRun } from '../runs/queries/runs.ts';
+import type { StepCommand } from '../runs/rules/graph.ts';
+import { RunCommands, type RunRequest } from '../runs/run-commands.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import { PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
@@ -520,6 +522,87 @@ describe('a question of a step', () => {
     release();
     await settled();
     expect(device.messages).toMatchObject([{ tag: `question-${first.run_id}/a/b` }]);
+  });
+});
+
+describe('a run that waits although none of its steps does', () => {
+  /** A run whose leader is in its last round. */
+  const begin = async () => {
+    const { agent } = plainMember('lead', 'sleep 600', { workdir: fixture.folder });
+    const run = await addRun(fixture.store, ANA, specWith({ lead: agent, dev: null }), [BEN]);
+    const last_round = { mode: 'leader', leader: 'asking', rounds: 20 } as const;
+    await fixture.store.write((tx) => updateRun(tx, run.num, last_round));
+    return { run_id: run.id, team_id: run.team_id };
+  };
+  const lose = (run_id: string) =>
+    applyEvent(fixture, run_id, { kind: 'round_unknown', round: 20, reason: 'outcome unknown' });
+  const commandStep = (run_id: string, command: StepCommand) =>
+    applyEvent(fixture, run_id, { kind: 'step_command', step_key: 'a', command });
+  const commandRun = (run: { run_id: string; team_id: string }, request: RunRequest, caller = BEN) =>
+    fixture.runs.runs.commandRun(caller, run, request, null);
+
+  test('notifies those who may continue it, once, with a link to it', async () => {
+    const [plain, wordy] = [await subscribe(ANA), await subscribe(ANA, { with_commands: true })];
+    const [bens, eves] = [await subscribe(BEN), await subscribe(EVE, { of_others: true })];
+    const { run_id, team_id } = await begin();
+    await addToRun(fixture, run_id, { step_key: 'a', member_id: 'dev' });
+    await commandStep(run_id, { kind: 'completeStep' });
+    await applyEvent(fixture, run_id, { kind: 'round_ended', round: 20 });
+    const expected = {
+      kind: 'review',
+      tag: `run_wait-${run_id}`,
+      title: `${team_id} needs you`,
+      body: 'run 1 waits',
+      path: `/teams/${team_id}/runs/${run_id}`,
+      waiting: 1,
+    };
+    expect(await plain.untilMessages(1)).toEqual(expected);
+    expect(await bens.untilMessages(1)).toEqual(expected);
+    const body = 'run 1 waits: the leader has used its 20 rounds';
+    expect(await wordy.untilMessages(1)).toEqual({ ...expected, body });
+    await settled();
+    expect([plain, bens, eves].map(({ request_count }) => request_count)).toEqual([1, 1, 0]);
+    const { items } = await fixture.runs.runs.waitingRuns(BEN, {});
+    expect(items.map((item) => item.run_id)).toEqual([run_id]);
+  });
+
+  test('notifies only once none of its steps waits', async () => {
+    const device = await subscribe(BEN, { kinds: ['review'] });
+    const { run_id } = await begin();
+    await addToRun(fixture, run_id, { step_key: 'a', member_id: 'dev' });
+    await commandStep(run_id, { kind: 'requireStepInput', reason: 'Which?' });
+    await lose(run_id);
+    await device.untilMessages(1);
+    await settled();
+    const question = `question-${run_id}/a`;
+    expect(device.messages.map(({ tag }) => tag)).toEqual([question]);
+    await commandStep(run_id, { kind: 'failStep', error_text: 'no' });
+    await device.untilMessages(3);
+    await settled();
+    const kinds = device.messages.map(({ kind, tag, waiting }) => [kind, tag, waiting]);
+    expect(kinds.slice(1).sort()).toEqual([
+      ['closed', question, 1],
+      ['review', `run_wait-${run_id}`, 1],
+    ]);
+  });
+
+  test('is replaced once someone continues or ends it, and names who did', async () => {
+    const device = await subscribe(ANA, { kinds: ['review'] });
+    const [first, second, third] = [await begin(), await begin(), await begin()];
+    for (const { run_id } of [first, second, third]) await lose(run_id);
+    await device.untilMessages(3);
+    await commandRun(first, { kind: 'failRun', error_text: 'no' });
+    expect(await device.untilMessages(4)).toMatchObject({
+      ...{ kind: 'closed', tag: `run_wait-${first.run_id}`, body: 'Answered by ben', waiting: 2 },
+    });
+    await commandRun(second, { kind: 'cancelRun' });
+    expect(await device.untilMessages(5)).toMatchObject({
+      ...{ kind: 'closed', tag: `run_wait-${second.run_id}`, body: 'No longer needed', waiting: 1 },
+    });
+    await commandRun(third, { kind: 'resumeRun' }, ANA);
+    expect(await device.untilMessages(6)).toMatchObject({
+      ...{ kind: 'closed', tag: `run_wait-${third.run_id}`, body: 'Answered by ana', waiting: 0 },
+    });
   });
 });
 

@@ -65,8 +65,11 @@ export class RunCommands {
   commandRun(tx: Tx, run: RunRow, request: RunRequest, by: Commander): Run {
     try {
       const command: RunCommand = request.kind === 'failRun' ? request : { kind: request.kind };
-      const output = request.kind === 'completeRun' ? request.output : undefined;
-      this.#options.scheduler.apply(tx, run.num, { kind: 'run_command', command }, { output });
+      const details = {
+        ...(request.kind === 'completeRun' && { output: request.output }),
+        ...(request.kind !== 'cancelRun' && { answered_by: displayName(by) }),
+      };
+      this.#options.scheduler.apply(tx, run.num, { kind: 'run_command', command }, details);
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
@@ -90,7 +93,7 @@ export class RunCommands {
       updateStep(tx, step.num, { output });
     }
     if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
-    const answered_by = parseUsername(by.actor_id) ?? by.actor_id;
+    const answered_by = displayName(by);
     if (step.status === 'input_required') updateStep(tx, step.num, { answered_by });
     try {
       const own = by.actor_id === memberActorId(step.member_id, run.team_id);
@@ -164,6 +167,10 @@ export function stepRow(step: StepSpec, kind: ReturnType<typeof memberKind>) {
     waits_for: depends_on.length,
     ...{ upstream_failed: 0, attempt: 0, tries: 0, launched: 0 },
   };
+}
+
+function displayName({ actor_id }: Commander): string {
+  return parseUsername(actor_id) ?? actor_id;
 }
 
 function runStatusError({ status }: IllegalTransition): Problem {

@@ -12,7 +12,7 @@ import { type RunRow, readAgain, runOfNum, updateRun } from './queries/runs.ts';
 import { dropAnswers, lastOutputs } from './queries/steps.ts';
 import { advance } from './rules/advance.ts';
 import type { Effect, GraphEvent, StepState } from './rules/graph.ts';
-import { StepWaits } from './step-waits.ts';
+import { Waits } from './waits.ts';
 
 export interface SchedulerOptions {
   clock: Clock;
@@ -26,7 +26,7 @@ export interface SchedulerOptions {
 export interface EventDetails {
   /** Any JSON value, the run's output if the event completes it. Default: the outputs of the last steps. */
   output?: unknown;
-  /** The display name of whoever answers the step that the event names. */
+  /** The display name of whoever answers the step that the event names, or the run if it names none. */
   answered_by?: string;
 }
 
@@ -67,7 +67,7 @@ export class Scheduler {
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';
     let progressed = all_steps;
-    const waits = new StepWaits(tx, before);
+    const waits = new Waits(tx, before);
     const { putStep } = graph;
     graph.putStep = (step: StepState) => {
       const known = graph.step(step.step_key);
@@ -87,7 +87,8 @@ export class Scheduler {
     const after = this.#options.publisher.publish(tx, readAgain(tx, before), [...changed], before);
     if (ended || continues || event.kind === 'begun') this.#recordFact(tx, after);
     else if (progressed) this.#options.facts.record(tx, 'run_progressed', after.id, { run_id: after.id });
-    waits.finish(after, this.#options, answered_by ?? null);
+    const names = (kind: GraphEvent['kind']) => (event.kind === kind ? (answered_by ?? null) : null);
+    waits.finish(after, this.#options, { step: names('step_command'), run: names('run_command') });
   }
 
   #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {

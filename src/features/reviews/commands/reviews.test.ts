@@ -178,7 +178,7 @@ test('respond sends an option or cancels', async () => {
   expect((await cli('respond', 'rev_1', '--cancel', '--option-id', 'a')).code).toBe(2);
 });
 
-test('ls names what else waits for a person if no review is pending', async () => {
+test('ls names what else waits for a person', async () => {
   server = await openFakeHttp({
     listReviews: () => ({ items: [] }),
     listAgents: () => ({
@@ -196,6 +196,18 @@ test('ls names what else waits for a person if no review is pending', async () =
         },
       ],
     }),
+    listWaitingRuns: () => ({
+      items: [
+        {
+          ...{ team_id: 'team_1', team_name: 'site', run_id: 'run_2', run_number: 4, waiting_since: time },
+          reason: 'the leader has used its 20\nrounds',
+        },
+        {
+          ...{ team_id: 'team_2', team_name: 'shop', run_id: 'run_3', run_number: 1, waiting_since: time },
+          reason: '',
+        },
+      ],
+    }),
   });
   env = { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
   const { stdout, stderr } = await run(['reviews', 'ls'], { home, env, tty: true });
@@ -204,10 +216,15 @@ test('ls names what else waits for a person if no review is pending', async () =
     'none',
     '2 elicitations (forms and links): svc elicitations ls',
     '1 question of steps: svc steps waiting',
+    'site#4 waits (the leader has used its 20\\x0arounds): svc runs resume run_2',
+    'shop#1 waits: svc runs resume run_3',
     'signs needs a sign-in: svc agents config agt_2',
     '',
   ]);
   expect(await cli('ls')).toMatchObject({ stdout: '', stderr: '' });
+  // The runs do not wait for this agent.
+  const of_agent = await run(['reviews', 'ls', '--agent', 'signs'], { home, env, tty: true });
+  expect(of_agent.stderr).toBe('none\nsigns needs a sign-in: svc agents config agt_2\n');
 });
 
 test('ls needs no rights besides those for reviews', async () => {

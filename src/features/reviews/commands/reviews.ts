@@ -48,7 +48,7 @@ export function addReviews(program: Command, context: Context): void {
         ],
         options,
       );
-      if (rows.length === 0 && io.stdout.isTTY && !options.json)
+      if (io.stdout.isTTY && !options.json)
         for (const line of await otherRequests(api, agent_id).catch(noneIfRefused))
           printStatus(io, printable(line));
     });
@@ -143,9 +143,14 @@ async function otherRequests(api: Api, agent_id: string | undefined): Promise<st
   const waiting = (await api.all('listWaitingSteps', {})).filter(
     (step) => agent_id === undefined || step.agent_id === agent_id,
   );
+  const runs = agent_id === undefined ? await api.all('listWaitingRuns', {}) : [];
   return [
     ...(forms > 0 ? [`${count(forms, 'elicitation')} (forms and links): svc elicitations ls`] : []),
     ...(waiting.length > 0 ? [`${count(waiting.length, 'question')} of steps: svc steps waiting`] : []),
+    ...runs.map(({ team_name, run_number, run_id, reason }) => {
+      const why = reason === '' ? '' : ` (${reason})`;
+      return `${team_name}#${run_number} waits${why}: svc runs resume ${run_id}`;
+    }),
     ...agents
       .filter(({ needs_you }) => needs_you === 'sign_in')
       .map(({ id, name }) => `${name} needs a sign-in: svc agents config ${id}`),

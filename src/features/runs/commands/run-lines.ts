@@ -13,6 +13,7 @@ import {
   runMode,
   type Step,
   type StepStatus,
+  type WaitingRun,
   type WaitingStep,
 } from '../rules/run.ts';
 
@@ -55,6 +56,15 @@ export function waitingColumns(now_ms: number): Column<WaitingStep>[] {
     { title: 'MEMBER', value: (step) => step.member_id },
     { title: 'WAITS', value: (step) => formatSpan(Date.parse(step.waiting_since), now_ms) },
     { title: 'QUESTION', value: (step) => step.question },
+  ];
+}
+
+export function waitingRunColumns(now_ms: number): Column<WaitingRun>[] {
+  return [
+    { title: 'RUN', value: (run) => `${run.team_name}#${run.run_number}` },
+    { title: 'WAITS', value: (run) => formatSpan(Date.parse(run.waiting_since), now_ms) },
+    { title: 'REASON', value: (run) => run.reason },
+    { title: 'CONTINUE', value: (run) => `svc runs resume ${run.run_id}` },
   ];
 }
 

@@ -19,7 +19,7 @@ import { printable } from '../../../cli/terminal.ts';
 import { each } from '../../agents/commands/each.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
 import type { RunStatus } from '../rules/run.ts';
-import { formatElapsed, stepColumns } from './run-lines.ts';
+import { formatElapsed, stepColumns, waitingRunColumns } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 
 type Options = ApiOptions & WatchOptions & { watch?: boolean };
@@ -40,6 +40,7 @@ export function addRuns(
 ): void {
   const runs = program.command('runs').description(`run teams and watch their runs; name a run ${ref_help}`);
   addLs(runs, context);
+  addWaiting(runs, context);
   addCreate(runs, context);
   addShow(runs, context);
   addWatch(runs, context);
@@ -86,6 +87,18 @@ function addLs(runs: Command, context: Context): void {
         options,
       );
     });
+}
+
+function addWaiting(runs: Command, context: Context): void {
+  const { io } = context;
+  remote(
+    runs,
+    'waiting',
+    'list the runs that wait for a person although none of their steps does, oldest first',
+  ).action(async (options: Options) => {
+    const api = await connect(context, options);
+    await printRows(io, await api.all('listWaitingRuns', {}), waitingRunColumns(Date.now()), options);
+  });
 }
 
 function addCreate(runs: Command, context: Context): void {

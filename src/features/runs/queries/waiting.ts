@@ -71,24 +71,38 @@ export function countWaitingSteps(reader: Reader, view: View, most: number): num
 
 export type WaitingRunRow = ReturnType<typeof listWaitingRuns>[number];
 
-function waitingRuns({ sql }: Pick<Reader, 'sql'>, view: View) {
-  return (
-    sql
-      .selectFrom('runs')
-      .where('runs.waiting_since', 'is not', null)
-      // The `+` keeps SQLite from using the index of this column, with which it reads all runs in the view.
-      .where(({ eb, ref }) => eb(literal<number>`+${ref('runs.team_num')}`, 'in', teamsInView({ sql }, view)))
-      .where(({ not, exists, selectFrom }) =>
-        not(
-          exists(
-            selectFrom('run_steps')
-              .select('run_steps.num')
-              .whereRef('run_steps.run_num', '=', 'runs.num')
-              .where('run_steps.status', '=', literal.lit('input_required')),
-          ),
+function allWaitingRuns({ sql }: Pick<Reader, 'sql'>) {
+  return sql
+    .selectFrom('runs')
+    .where('runs.waiting_since', 'is not', null)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('run_steps')
+            .select('run_steps.num')
+            .whereRef('run_steps.run_num', '=', 'runs.num')
+            .where('run_steps.status', '=', literal.lit('input_required')),
         ),
-      )
+      ),
+    );
+}
+
+function waitingRuns({ sql }: Pick<Reader, 'sql'>, view: View) {
+  // The `+` keeps SQLite from using the index of this column, with which it reads all runs in the view.
+  return allWaitingRuns({ sql }).where(({ eb, ref }) =>
+    eb(literal<number>`+${ref('runs.team_num')}`, 'in', teamsInView({ sql }, view)),
   );
+}
+
+/** Since when the run is in the list of waiting runs, Unix ms; null if it is not. */
+export function findRunWait(
+  reader: Reader,
+  { num, waiting_since }: { num: number; waiting_since: number | null },
+): number | null {
+  // Most runs do not wait, and this is read for every event of a run.
+  if (waiting_since === null) return null;
+  const query = allWaitingRuns(reader).select('runs.waiting_since').where('runs.num', '=', num);
+  return reader.get(query)?.waiting_since ?? null;
 }
 
 /** The longest wait first. `after`: the time and the number of the last run of the previous page. */

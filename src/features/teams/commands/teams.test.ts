@@ -221,6 +221,19 @@ test('lists the steps that wait for an answer, in all runs', async () => {
   expect(JSON.parse((await cli(['steps', 'waiting', '--json'])).stdout)).toEqual([waiting]);
 });
 
+test('lists the runs that wait although none of their steps does, with the command to continue', async () => {
+  const waiting_since = new Date(Date.now() - 125_000).toISOString();
+  const waiting = {
+    ...{ team_id: 'team_1', team_name: 'site', run_id: 'run_1', run_number: 3, waiting_since },
+    reason: 'the leader has used its 20 rounds',
+  };
+  await open({ listWaitingRuns: () => ({ items: [waiting] }) });
+  expect((await cli(['runs', 'waiting'])).stdout).toMatch(
+    /^site#3\t2m\S*\tthe leader has used its 20 rounds\tsvc runs resume run_1\n$/,
+  );
+  expect(JSON.parse((await cli(['runs', 'waiting', '--json'])).stdout)).toEqual([waiting]);
+});
+
 test('adds, takes and answers steps', async () => {
   const bodies: unknown[] = [];
   await open({

@@ -1,9 +1,10 @@
-/** Steps that begin or stop waiting for an answer while an event is applied to their run. */
+/** Steps, and the run itself, that begin or stop waiting for an answer while an event is applied to their run. */
 import type { Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
 import { agentsOfSteps } from './queries/attempts.ts';
 import type { RunRow } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
+import { findRunWait } from './queries/waiting.ts';
 import type { StepState } from './rules/graph.ts';
 
 interface Wait {
@@ -13,26 +14,34 @@ interface Wait {
   agent_id: string | undefined;
 }
 
-export class StepWaits {
+/** The display names of whoever answered; null if the wait ended without an answer. */
+export interface AnsweredBy {
+  step: string | null;
+  run: string | null;
+}
+
+export class Waits {
   readonly #tx: Tx;
   readonly #run: RunRow;
-  readonly #waits = new Map<string, Wait>();
+  readonly #steps = new Map<string, Wait>();
+  readonly #run_since_ms: number | null;
 
   /** `run`: as it is before the event. */
   constructor(tx: Tx, run: RunRow) {
     this.#tx = tx;
     this.#run = run;
+    this.#run_since_ms = findRunWait(tx, run);
   }
 
   /** Call it before each write of a step. `known`: the step as it is stored. */
   observe(known: StepState | undefined, { step_key, status }: StepState): void {
     const now = status === 'input_required';
-    const wait = this.#waits.get(step_key);
+    const wait = this.#steps.get(step_key);
     if (wait) wait.now = now;
     else if ((known?.status === 'input_required') !== now) {
       // Another attempt may get another agent.
       const agent_id = now ? undefined : this.#agentOf(this.#run, step_key);
-      this.#waits.set(step_key, { before: !now, now, agent_id });
+      this.#steps.set(step_key, { before: !now, now, agent_id });
     }
   }
 
@@ -40,20 +49,29 @@ export class StepWaits {
   finish(
     run: RunRow,
     { facts, publishAgent }: { facts: Facts; publishAgent(tx: Tx, agent_id: string): void },
-    answered_by: string | null,
+    answered_by: AnsweredBy,
   ): void {
     const agents = new Set<string | undefined>();
-    for (const [step_key, { before, now, agent_id }] of this.#waits) {
+    for (const [step_key, { before, now, agent_id }] of this.#steps) {
       if (before === now) continue;
       agents.add(agent_id ?? this.#agentOf(run, step_key));
       const step = { run_id: run.id, step_key };
-      if (!now) facts.record(this.#tx, 'step_answered', run.id, { ...step, answered_by });
+      if (!now) facts.record(this.#tx, 'step_answered', run.id, { ...step, answered_by: answered_by.step });
       else {
         const since_ms = findStep(this.#tx, run.num, step_key)!.waiting_since!;
         facts.record(this.#tx, 'step_waits', run.id, { ...step, since_ms });
       }
     }
+    this.#finishRun(run, facts, answered_by.run);
     for (const agent_id of agents) if (agent_id !== undefined) publishAgent(this.#tx, agent_id);
+  }
+
+  #finishRun(run: RunRow, facts: Facts, answered_by: string | null): void {
+    const since_ms = findRunWait(this.#tx, run);
+    if (since_ms === this.#run_since_ms) return;
+    const run_id = run.id;
+    if (this.#run_since_ms !== null) facts.record(this.#tx, 'run_answered', run_id, { run_id, answered_by });
+    if (since_ms !== null) facts.record(this.#tx, 'run_waits', run_id, { run_id, since_ms });
   }
 
   #agentOf(run: RunRow, step_key: string): string | undefined {
