@@ -182,7 +182,7 @@ export interface Folders {
   /** Returns why `removeWorktree` without `force` would keep a worktree; null if it would remove it. Removes nothing. */
   whyKept(worktree: Worktree, turn?: QueueOwner): Promise<string | null>;
   /** The files that differ from the base commit. */
-  changes(worktree: ChangesRequest): Promise<Changes>;
+  changes(worktree: ChangesListRequest): Promise<Changes>;
   /**
    * The diff of one changed file; `path` is relative to the worktree. `context`: unchanged lines around each change, at most
    * `limits.diff_context_lines_max`; without it, or if the node is too old, as git is configured.
@@ -255,6 +255,11 @@ export interface ChangesRequest extends QueueOwner {
   base: string | null;
 }
 
+export interface ChangesListRequest extends ChangesRequest {
+  /** True: `remote` is not needed. Saves its git processes, except on nodes of an earlier release. */
+  skip_remote?: boolean | undefined;
+}
+
 export interface DiffOptions {
   context?: number | undefined;
 }
@@ -285,7 +290,7 @@ export interface Changes {
   branch: string | null;
   base: string | null;
   head: string | null;
-  /** Null without `base` in the request, without a remote, and from nodes of an earlier release. */
+  /** Null without `base` in the request or with `skip_remote`, without a remote, and from nodes of an earlier release. */
   remote: BranchRemote | null;
   files: ChangedFile[];
   truncated: boolean;

@@ -79,6 +79,7 @@ test('have the size of the changes after each turn, and after the session', asyn
   fixture.node.end(acp.session_id, 0);
   await diffIs({ files: 0, added: 0, removed: 0 });
   expect(changes).toHaveBeenCalledTimes(2);
+  expect(changes).toHaveBeenLastCalledWith(expect.objectContaining({ skip_remote: true }));
   git = false;
   await fixture.agents.start(ANA, id, null);
   fixture.node.end((await fixture.get(id)).session_id!, 0);

@@ -85,7 +85,8 @@ export class Summaries {
 
   async #size(row: AgentRow): Promise<DiffSize | null> {
     const { folders } = this.#core.nodes.get(row.node_id);
-    const request = { workdir: row.workdir, base: row.worktree_base, owner: row.owner_id };
+    const { workdir, worktree_base: base, owner_id: owner } = row;
+    const request = { workdir, base, owner, skip_remote: true };
     const { git, files } = await readInWorkdir(this.#core, row, () => folders.changes(request));
     if (!git) return null;
     const sum = (count: 'additions' | 'deletions') =>

@@ -384,9 +384,13 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     return withoutNulls({ keptBecause: kept_because });
   };
 
-  getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async ({ workdir, base, owner }, context) => {
+  getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async (
+    { workdir, base, owner, skipRemote: skip_remote },
+    context,
+  ) => {
     this.#requireLatestLink(context);
-    const changes = await this.#options.node.folders.changes({ workdir, base: base ?? null, owner });
+    const request = { workdir, base: base ?? null, owner, skip_remote };
+    const changes = await this.#options.node.folders.changes(request);
     const { git, branch, head, remote, files, truncated } = changes;
     return {
       git,

@@ -127,6 +127,40 @@ test('if the node resolves only existing folders, the plane normalizes the path 
   }
 });
 
+test('a node is told whether the remote of a branch is needed', async () => {
+  const changes = {
+    git: true,
+    branch: 'fix',
+    base: null,
+    head: null,
+    remote: null,
+    files: [],
+    truncated: false,
+  };
+  const asked: unknown[] = [];
+  const folders = {
+    changes: async (request: object) => {
+      asked.push(request);
+      return changes;
+    },
+  };
+  const local = { id: 'main', attach: async () => {}, detach: async () => {}, folders };
+  const server = await openTestNodeServer(local as never);
+  const plane = remoteNode(() => server.port);
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    await plane.folders.changes({ workdir: '/a', base: null, skip_remote: true });
+    await plane.folders.changes({ workdir: '/b', base: null });
+    expect(asked).toMatchObject([
+      { workdir: '/a', skip_remote: true },
+      { workdir: '/b', skip_remote: false },
+    ]);
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});
+
 test('the remote of a branch is checked again here, and a node of an earlier release reports none', async () => {
   const changes = { git: true, branch: 'fix', base: null, head: null, files: [], truncated: false };
   const answers: Record<string, object> = {

@@ -11,6 +11,7 @@ import type { Logger } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
 import type {
   Changes,
+  ChangesListRequest,
   ChangesRequest,
   DiffOptions,
   FileChange,
@@ -380,10 +381,11 @@ class RemoteFolders implements Folders {
     return keptBecause ?? null;
   }
 
-  async changes({ workdir, base, owner }: ChangesRequest): Promise<Changes> {
+  async changes({ workdir, base, owner, skip_remote = false }: ChangesListRequest): Promise<Changes> {
     return await this.#call(async ({ commands }, options) => {
       const asked = { ...options, timeoutMs: limits.link_start_ms };
-      const changes = await commands.getChanges({ workdir, ...withoutNulls({ base, owner }) }, asked);
+      const request = { workdir, skipRemote: skip_remote, ...withoutNulls({ base, owner }) };
+      const changes = await commands.getChanges(request, asked);
       return {
         git: changes.git,
         branch: truncatedOrNull(changes.branch),

@@ -7,7 +7,14 @@ import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import type { ChangedFile, Changes, ChangesRequest, DiffOptions, FileChange } from '../../core/node.ts';
+import type {
+  ChangedFile,
+  Changes,
+  ChangesListRequest,
+  ChangesRequest,
+  DiffOptions,
+  FileChange,
+} from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import { type DiffRecord, diffRecords, fields, pathspec, shownName } from './diff-records.ts';
@@ -52,7 +59,7 @@ interface IndexedView extends View {
  */
 export async function listChanges(
   git: Git,
-  request: ChangesRequest,
+  request: ChangesListRequest,
   roots: readonly string[],
 ): Promise<Changes> {
   const view = await viewOf(git, request, roots);
@@ -61,7 +68,7 @@ export async function listChanges(
   const has_own_branch = request.base !== null && branch !== null && head !== null;
   const [{ records, truncated }, remote] = await Promise.all([
     withIndex(git, view, (shown) => changedRecords(git, shown)),
-    has_own_branch ? remoteOf(git, view.workdir, { branch, head }) : null,
+    has_own_branch && !request.skip_remote ? remoteOf(git, view.workdir, { branch, head }) : null,
   ]);
   const shown = records.slice(0, sharedLimits.changed_files_max);
   const files: ChangedFile[] = [];

@@ -8,6 +8,7 @@ import { FairQueue } from '../../base/fair-queue.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type {
   Changes,
+  ChangesListRequest,
   ChangesRequest,
   DiffOptions,
   FileChange,
@@ -148,10 +149,10 @@ class MachineFolders implements LocalFolders {
     return whyKept(this.#worktrees(this.#work, owner), worktree);
   }
 
-  changes(request: ChangesRequest): Promise<Changes> {
-    return this.#share(`list ${JSON.stringify([request.workdir, request.base])}`, async () => {
+  changes({ base, owner, skip_remote = false, ...request }: ChangesListRequest): Promise<Changes> {
+    return this.#share(`list ${JSON.stringify([request.workdir, base, skip_remote])}`, async () => {
       const { path: workdir } = await this.#resolve(request.workdir);
-      return this.#read(workdir, request.owner, 'changes', () => ({ workdir, base: request.base }));
+      return this.#read(workdir, owner, 'changes', () => ({ workdir, base, skip_remote }));
     });
   }
 

@@ -7,7 +7,7 @@ import { rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { firstNames } from '../../base/files.ts';
 import { limits } from '../../base/limits.ts';
-import type { ChangesRequest, DiffOptions } from '../../core/node.ts';
+import type { ChangesListRequest, ChangesRequest, DiffOptions } from '../../core/node.ts';
 import { invalid, type Problem, problems } from '../../core/problem.ts';
 import { type HeldFolder, holdFolder } from '../confinement/held-folder.ts';
 import type { Exec } from '../processes/exec.ts';
@@ -32,7 +32,7 @@ export interface JobContext {
 }
 
 export const jobs = {
-  changes: async ({ git, repo_roots }: JobContext, request: ChangesRequest) =>
+  changes: async ({ git, repo_roots }: JobContext, request: ChangesListRequest) =>
     listChanges(git, request, await repo_roots()),
 
   change: async (

@@ -19,6 +19,8 @@ let repo: string;
 let bare: string;
 let folders: Folders;
 let made: Worktree;
+/** The arguments of every process. */
+let started: (readonly string[])[];
 
 beforeEach(async () => {
   folder = temporaryFolder();
@@ -27,12 +29,18 @@ beforeEach(async () => {
   bare = join(folder.path, 'bare.git');
   mkdirSync(bare);
   git(bare, 'init', '--quiet', '--bare');
+  started = [];
   folders = openFolders({
     data_dir: join(folder.path, 'data'),
     safe_paths: () => [safe],
     worktree_root: () => join(folder.path, 'data/worktrees'),
     repo_roots: () => [],
-    exec: directExec,
+    exec: {
+      run: (argv, options) => {
+        started.push(argv);
+        return directExec.run(argv, options);
+      },
+    },
     env: { ...process.env, HOME: folder.path, XDG_CONFIG_HOME: '' },
     run_as: null,
   });
@@ -111,6 +119,32 @@ test('the URL is the one that git pushes to', async () => {
   expect(await remote()).toMatchObject({ url: 'ssh://github.com/ann/cart.git' });
   git(repo, 'config', 'url.ssh://git@gitlab.com/.insteadOf', 'git@github.com:');
   expect(await remote()).toMatchObject({ url: 'ssh://gitlab.com/ann/cart.git' });
+});
+
+test('a request that needs no remote starts none of the git processes that find it', async () => {
+  addRemote('origin', bare);
+  push('origin', `${made.branch}:elsewhere`, `${made.branch}`);
+  work('two\n');
+  const ask = async (skip_remote: boolean) => {
+    started = [];
+    const changes = await folders.changes({ ...made, skip_remote });
+    return { changes, argvs: started.map((argv) => argv.slice(argv.indexOf('-C') + 2).join(' ')) };
+  };
+  const full = await ask(false);
+  const short = await ask(true);
+  expect(full.changes.remote).toMatchObject({ name: 'origin', pushed: false });
+  expect(short.changes).toEqual({ ...full.changes, remote: null });
+  const saved = full.argvs.filter((argv) => !short.argvs.includes(argv));
+  expect(full.argvs).toHaveLength(short.argvs.length + saved.length);
+  expect(saved.map((argv) => argv.split(' ')[0]).sort()).toEqual([
+    ...['for-each-ref', 'merge-base', 'remote', 'remote', 'rev-parse'],
+  ]);
+  // They do not share a result while both are in progress.
+  const [one, other] = await Promise.all([
+    folders.changes({ ...made, skip_remote: true }),
+    folders.changes(made),
+  ]);
+  expect([one.remote, other.remote?.name]).toEqual([null, 'origin']);
 });
 
 test('credentials of a URL stay in the repository', async () => {
