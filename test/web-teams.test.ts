@@ -74,10 +74,21 @@ browserTest(
     const question = page.locator('[data-review]');
     const heading = page.getByRole('heading', { level: 1 });
     await heading.getByText('needs you (running)').waitFor();
+    await page.getByRole('region', { name: 'Step draft' }).getByText('needs you (running)').waitFor();
+    const timeline = page.getByRole('region', { name: 'Timeline' });
+    await timeline.getByRole('button', { name: /^draft needs you, .*waiting for a person/ }).waitFor();
     const list = await page.context().newPage();
     await list.goto(`${plane.url}/runs`);
     const listed = list.getByRole('row').filter({ hasText: 'Rain' });
     await listed.getByText('needs you (running)').waitFor();
+    // It has a filter of its own, and is not among the runs that run.
+    await list.getByRole('button', { name: 'Needs you 1' }).click();
+    await list.waitForURL(/\?status=needs_you$/);
+    await listed.waitFor();
+    await list.goto(`${plane.url}/runs?status=running`);
+    await list.getByText('No runs match this filter.').waitFor();
+    await list.getByRole('link', { name: /^Show all/ }).click();
+    await listed.waitFor();
     await list.goto(`${plane.url}/teams`);
     const listed_team = list.getByRole('row').filter({ has: list.locator(`a[href="/teams/${team_id}"]`) });
     await listed_team.getByText('needs you (running)').waitFor();
@@ -129,7 +140,6 @@ browserTest(
     await page.getByRole('button', { name: 'Restart run' }).waitFor();
     expect(await page.getByRole('button', { name: /^(Cancel|Resume) run/ }).count()).toBe(0);
     // The timeline has a row per step, with its waits for a person.
-    const timeline = page.getByRole('region', { name: 'Timeline' });
     await timeline.getByRole('button', { name: /^title completed, .*working/ }).waitFor();
     await timeline.getByRole('button', { name: /^draft completed, .*waiting for a person/ }).waitFor();
     await page.getByText('3/3 steps').waitFor();

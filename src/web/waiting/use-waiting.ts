@@ -32,6 +32,12 @@ export interface Waiting {
   reads: readonly UseQueryResult[];
 }
 
+/** Ids of the runs in which something waits for the user. */
+export function useWaitingRuns(): ReadonlySet<string> {
+  const { open } = useWaiting();
+  return useMemo(() => new Set(open.flatMap(({ run_id }) => run_id ?? [])), [open]);
+}
+
 export function useWaiting(): Waiting {
   const user = useSession()?.user;
   const enabled = user !== undefined;

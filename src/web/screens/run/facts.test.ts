@@ -1,8 +1,19 @@
 import { expect, test } from 'vitest';
+import { agentRecord } from '../../../testing/agent-record.ts';
 import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
-import { elicitationItem, reviewItem } from '../../waiting/queue.ts';
-import { countStatuses, runCommands, type StepRecord, sumCosts, toShownSteps } from './facts.ts';
+import { elicitationItem, listItems, reviewItem } from '../../waiting/queue.ts';
+import {
+  countStatuses,
+  likelyStep,
+  matchesFilter,
+  runCommands,
+  type StepRecord,
+  shownStatus,
+  sumCosts,
+  toShownSteps,
+  toTimedWaits,
+} from './facts.ts';
 
 const agent = (cost: { amount: number; currency: string } | null) => ({
   summary: { now: null, plan: null, diff: null, usage: { used: 1, size: 2, cost } },
@@ -48,4 +59,48 @@ test('a step that runs needs the user while its agent waits for an answer', () =
     'completed',
   ]);
   expect(countStatuses(steps)[0]).toEqual(['needs_you', 2]);
+  expect(likelyStep(steps)).toBe(steps[0]);
+});
+
+test('the timeline shows requests of all kinds, and leaves the questions of steps to the steps', () => {
+  const since = '2026-01-02T03:04:05.000Z';
+  const signs_in = agentRecord({ id: 'agt_3', member_id: 'docs', sign_in_since: since });
+  const of_step = {
+    ...{ team_id: 't', team_name: 't', run_id: 'run_1', run_number: 1, step_key: 'a', member_id: 'api' },
+    ...{ agent_id: 'agt_1', attempt: 1, question: 'Which?', waiting_since: since },
+  };
+  const items = listItems(
+    {
+      reviews: [reviewRecord({ origin_actor_id: 'api@team_1', status: 'answered', answered_at: since })],
+      elicitations: [elicitationRecord({ origin_actor_id: 'ui@team_1' })],
+      steps: [of_step],
+      runs: [],
+      agents: [signs_in],
+    },
+    { id: 'usr_1', role: 'root' },
+  );
+  const waits = toTimedWaits(items).map(({ member_id, open, settled_at }) => [member_id, open, settled_at]);
+  expect(waits.sort()).toEqual([
+    ['api', false, since],
+    ['docs', true, null],
+    ['ui', true, null],
+  ]);
+});
+
+test('a run that needs the user has that filter instead of that of its status, but links keep working', () => {
+  const waiting = new Set(['run_1', 'run_2']);
+  const running = { id: 'run_1', status: 'running' } as const;
+  const asks = { id: 'run_2', status: 'input_required' } as const;
+  const other = { id: 'run_3', status: 'running' } as const;
+  expect([running, asks, other].map((run) => shownStatus(run, waiting))).toEqual([
+    'needs_you',
+    'needs_you',
+    'running',
+  ]);
+  const found = (filter?: string) =>
+    [running, asks, other].filter((run) => matchesFilter(run, filter, waiting)).map(({ id }) => id);
+  expect(found()).toEqual(['run_1', 'run_2', 'run_3']);
+  expect(found('needs_you')).toEqual(['run_1', 'run_2']);
+  expect(found('running')).toEqual(['run_3']);
+  expect(found('input_required')).toEqual(['run_2']);
 });

@@ -4,6 +4,7 @@ import type { Answered } from '../../api/client.ts';
 import type { AgentRecord, RunRecord } from '../../api/queries.ts';
 import { costText } from '../../ui/usage.ts';
 import type { WaitingItem } from '../../waiting/queue.ts';
+import type { TimedWait } from './timeline.ts';
 
 export type StepRecord = Answered<'listSteps'>[number];
 /** A step as the views of all steps show it. */
@@ -88,8 +89,8 @@ const rank: Record<string, number> = {
 };
 
 /** The step to show if none is selected: one that needs input, then a failed one, then a running one. */
-export function likelyStep(steps: readonly StepRecord[]): StepRecord | undefined {
-  return steps.reduce<StepRecord | undefined>(
+export function likelyStep<T extends Pick<ShownStepRecord, 'status'>>(steps: readonly T[]): T | undefined {
+  return steps.reduce<T | undefined>(
     (best, step) => (best === undefined || (rank[step.status] ?? 9) < (rank[best.status] ?? 9) ? step : best),
     undefined,
   );
@@ -106,6 +107,53 @@ export function toShownSteps(
       ? { ...step, status: 'needs_you' }
       : step,
   );
+}
+
+/** The requests of members, for the timeline. The questions of steps are in the records of the steps. */
+export function toTimedWaits(items: readonly WaitingItem[]): TimedWait[] {
+  return items.flatMap((item) => {
+    const member_id = memberOfItem(item);
+    return member_id === null ? [] : [{ member_id, ...item }];
+  });
+}
+
+function memberOfItem(item: WaitingItem): string | null {
+  switch (item.kind) {
+    case 'permission':
+      return memberOfActor(item.review.origin_actor_id);
+    case 'elicitation':
+      return memberOfActor(item.elicitation.origin_actor_id);
+    case 'sign_in':
+      return item.agent.member_id;
+    case 'question':
+    case 'run':
+      return null;
+  }
+}
+
+function memberOfActor(actor_id: string | null): string | null {
+  return actor_id?.replace(/@[^@]*$/, '') ?? null;
+}
+
+export type RunFilter = 'needs_you' | RunRecord['status'];
+
+/** What the list of runs shows and counts for a run. `waiting`: ids of the runs in which something waits for the user. */
+export function shownStatus(
+  { id, status }: Pick<RunRecord, 'id' | 'status'>,
+  waiting: ReadonlySet<string>,
+): RunFilter {
+  return waiting.has(id) ? 'needs_you' : status;
+}
+
+/** Whether the list of runs shows the run with this filter; undefined: all. Links may name any status of the API. */
+export function matchesFilter(
+  run: Pick<RunRecord, 'id' | 'status'>,
+  filter: string | undefined,
+  waiting: ReadonlySet<string>,
+): boolean {
+  if (filter === undefined || shownStatus(run, waiting) === filter) return true;
+  // Such a run usually needs the user, and has no other filter of its own.
+  return filter === 'input_required' && run.status === filter;
 }
 
 /** The number of steps by status, in order of attention. */

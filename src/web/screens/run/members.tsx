@@ -4,23 +4,28 @@ import type { ReactNode } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
 import { cx } from '../../ui/cx.ts';
 import { QueryState } from '../../ui/states.tsx';
-import { Status } from '../../ui/status.tsx';
+import type { WaitingItem } from '../../waiting/queue.ts';
 import type { MembersRecord } from './facts.ts';
+import { RunStatus } from './status.tsx';
 
 export function Members({
   members,
   run,
+  waiting,
   selected,
   onSelect,
   adding,
 }: {
   members: UseQueryResult<MembersRecord>;
   run: RunRecord;
+  /** What waits for the user in the run. */
+  waiting: readonly WaitingItem[];
   selected: string | undefined;
   onSelect: (member_id: string) => void;
   /** The button that adds a step, if one can be added. */
   adding: ReactNode;
 }) {
+  const waiters = new Set(waiting.map(({ agent_id }) => agent_id));
   return (
     <section aria-label="Members" className="min-w-0 rounded-md border border-line">
       <header className="flex flex-wrap items-center justify-between gap-2 border-line border-b px-3 py-1.5">
@@ -56,7 +61,9 @@ export function Members({
                     </button>
                   )}
                   <span className="text-muted">{member.role}</span>
-                  {member.status && <Status status={member.status} />}
+                  {member.status && (
+                    <RunStatus status={member.status} needs_you={waiters.has(member.agent_id)} />
+                  )}
                   <span className="min-w-0 truncate text-muted">{known?.description}</span>
                 </li>
               );

@@ -5,15 +5,7 @@ import { TriangleAlert } from 'lucide-react';
 import { useEffect, useMemo } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { keys } from '../../api/keys.ts';
-import {
-  type ReviewRecord,
-  type RunRecord,
-  reviewsQuery,
-  runMembersQuery,
-  runQuery,
-  stepsQuery,
-  teamQuery,
-} from '../../api/queries.ts';
+import { type RunRecord, runMembersQuery, runQuery, stepsQuery, teamQuery } from '../../api/queries.ts';
 import { features } from '../../features.ts';
 import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
@@ -21,7 +13,15 @@ import { QueryState, Skeleton } from '../../ui/states.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AddStep } from './add-step.tsx';
-import { getTitle, likelyStep, type MembersRecord, type StepRecord } from './facts.ts';
+import {
+  getTitle,
+  likelyStep,
+  type MembersRecord,
+  type ShownStepRecord,
+  type StepRecord,
+  toShownSteps,
+  toTimedWaits,
+} from './facts.ts';
 import { MemberPanel } from './member-panel.tsx';
 import { Members } from './members.tsx';
 import { RunProgress } from './progress.tsx';
@@ -30,12 +30,15 @@ import { RunButtons } from './run-buttons.tsx';
 import { RunStatus } from './status.tsx';
 import { StepPanel } from './step-panel.tsx';
 import { StepsView } from './steps-view.tsx';
+import type { TimedWait } from './timeline.ts';
 import { Timeline } from './timeline-view.tsx';
 import { Json } from './value.tsx';
 
 const run_panels = features.flatMap(({ run_panel = [] }) => run_panel);
 
 const runs_page = { to: '/runs', label: 'runs' };
+
+const NO_STEPS: readonly StepRecord[] = [];
 
 export interface Selection {
   step?: string | undefined;
@@ -53,14 +56,13 @@ export function Run() {
   );
 }
 
-function useReviews(run_id: string): readonly ReviewRecord[] {
-  const { data: reviews = [] } = useQuery(reviewsQuery);
-  return reviews.filter((review) => review.run_id === run_id);
-}
-
-function useWaitingIn(run_id: string): readonly WaitingItem[] {
-  const { open } = useWaiting();
-  return useMemo(() => open.filter((item) => item.run_id === run_id), [open, run_id]);
+/** What waits for the user in the run. `waits`: what its members wait and waited for. */
+function useWaitingIn(run_id: string): { waiting: readonly WaitingItem[]; waits: readonly TimedWait[] } {
+  const { items } = useWaiting();
+  return useMemo(() => {
+    const own = items.filter((item) => item.run_id === run_id);
+    return { waiting: own.filter(({ open }) => open), waits: toTimedWaits(own) };
+  }, [items, run_id]);
 }
 
 function RunScreen({ run }: { run: RunRecord }) {
@@ -69,13 +71,12 @@ function RunScreen({ run }: { run: RunRecord }) {
   const navigate = useNavigate({ from: '/teams/$team_id/runs/$run_id' });
   const live = !isRunOver(run);
   const team = useQuery(teamQuery(team_id));
-  const read = useSteps(run);
   const members = useQuery(runMembersQuery(run_id, live));
-  const own_reviews = useReviews(run_id);
-  const waiting = useWaitingIn(run_id);
+  const { waiting, waits } = useWaitingIn(run_id);
+  const { read, steps, shown } = useSteps(run, waiting);
 
-  const steps = read.data ?? [];
-  const step = chosenStep(steps, search);
+  const shown_step = chosenStep(shown, search);
+  const step = steps.find(({ step_key }) => step_key === shown_step?.step_key);
   const member_id =
     step?.member_id ?? search.member ?? run.spec.leader_member_id ?? run.spec.members[0]?.member_id;
   const select = (next: Selection) =>
@@ -108,8 +109,7 @@ function RunScreen({ run }: { run: RunRecord }) {
           <QueryState read={read}>{() => <Skeleton rows={4} />}</QueryState>
         ) : steps.length > 0 ? (
           <StepsView
-            steps={steps}
-            waiting={waiting}
+            steps={shown}
             selected={selected.step}
             onSelect={(key) => select({ step: key })}
             view={search.view}
@@ -120,6 +120,7 @@ function RunScreen({ run }: { run: RunRecord }) {
           <Members
             members={members}
             run={run}
+            waiting={waiting}
             selected={member_id}
             onSelect={(item) => select({ member: item })}
             adding={adding}
@@ -127,12 +128,13 @@ function RunScreen({ run }: { run: RunRecord }) {
         )}
         <div className="grid min-w-0 grid-cols-1 gap-3 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <div className="flex min-w-0 flex-col gap-3">
-            <Timeline run={run} steps={steps} reviews={own_reviews} selected={selected} onSelect={select} />
+            <Timeline run={run} steps={shown} waits={waits} selected={selected} onSelect={select} />
             <Input run={run} />
           </div>
           <Side
             run={run}
             step={step}
+            needs_you={shown_step?.status === 'needs_you'}
             member_id={member_id}
             members={members.data}
             onMember={(item) => select({ member: item })}
@@ -147,19 +149,22 @@ function RunScreen({ run }: { run: RunRecord }) {
 function Side({
   run,
   step,
+  needs_you,
   member_id,
   members,
   onMember,
 }: {
   run: RunRecord;
   step: StepRecord | undefined;
+  /** The step's agent waits for the user. */
+  needs_you: boolean;
   member_id: string | undefined;
   members: MembersRecord | undefined;
   onMember: (member_id: string) => void;
 }) {
   return (
     <div className="flex min-w-0 flex-col gap-3">
-      {step && <StepPanel key={step.step_key} run={run} step={step} />}
+      {step && <StepPanel key={step.step_key} run={run} step={step} needs_you={needs_you} />}
       {member_id !== undefined && (
         <MemberPanel run={run} member_id={member_id} step={step} members={members} onMember={onMember} />
       )}
@@ -172,14 +177,18 @@ function Side({
   );
 }
 
-function useSteps({ id: run_id, team_id, attempt }: RunRecord) {
+/** `shown`: the steps as all views show them. */
+function useSteps({ id: run_id, team_id, attempt }: RunRecord, waiting: readonly WaitingItem[]) {
   const queries = useQueryClient();
   // A restart removes added steps, which no stream reports.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the attempt changes
   useEffect(() => {
     void queries.invalidateQueries({ queryKey: keys.steps(run_id) });
   }, [attempt, run_id, queries]);
-  return useQuery(stepsQuery(team_id, run_id));
+  const read = useQuery(stepsQuery(team_id, run_id));
+  const { data: steps = NO_STEPS } = read;
+  const shown = useMemo(() => toShownSteps(steps, waiting), [steps, waiting]);
+  return { read, steps, shown };
 }
 
 function Heading({ run, team_name, needs_you }: { run: RunRecord; team_name: string; needs_you: boolean }) {
@@ -192,7 +201,7 @@ function Heading({ run, team_name, needs_you }: { run: RunRecord; team_name: str
         </Link>
       </span>
       <span className="flex items-center gap-2 font-normal text-base">
-        <RunStatus run={run} needs_you={needs_you} />
+        <RunStatus status={run.status} needs_you={needs_you} />
       </span>
     </span>
   );
@@ -220,7 +229,10 @@ function Notes({ run }: { run: RunRecord }) {
 }
 
 /** The step in the URL, else the likeliest one of the selected member, else the likeliest of all. */
-function chosenStep(steps: readonly StepRecord[], { step, member }: Selection): StepRecord | undefined {
+function chosenStep(
+  steps: readonly ShownStepRecord[],
+  { step, member }: Selection,
+): ShownStepRecord | undefined {
   if (step !== undefined) return steps.find(({ step_key }) => step_key === step);
   if (member !== undefined) return likelyStep(steps.filter(({ member_id }) => member_id === member));
   return likelyStep(steps);

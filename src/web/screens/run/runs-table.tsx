@@ -7,7 +7,7 @@ import { rowMarkClass } from '../../ui/row-class.ts';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
 import { useTint } from '../../ui/tint.ts';
-import { useWaiting } from '../../waiting/use-waiting.ts';
+import { useWaitingRuns } from '../../waiting/use-waiting.ts';
 import { getTitle } from './facts.ts';
 import { RunStatus } from './status.tsx';
 
@@ -30,8 +30,7 @@ export function RunsTable({
   nameOf?: (team_id: string) => string;
 }) {
   const [shown, setShown] = useState(FIRST);
-  const { open } = useWaiting();
-  const waiting = new Set(open.map(({ run_id }) => run_id));
+  const waiting = useWaitingRuns();
   return (
     <>
       <table className="w-full table-fixed border-collapse max-md:block">
@@ -76,7 +75,7 @@ function Row({ run, name, needs_you }: { run: RunRecord; name: string | undefine
         </Link>
       </th>
       <td className="max-md:flex max-md:items-center">
-        <RunStatus run={run} needs_you={needs_you} className="align-middle" />
+        <RunStatus status={run.status} needs_you={needs_you} className="align-middle" />
         {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
       </td>
       <td className="min-w-0 max-md:order-last max-md:w-full">

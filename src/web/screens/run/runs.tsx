@@ -2,13 +2,18 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { runStatuses } from '../../../features/runs/rules/run.ts';
-import { type RunRecord, runsQuery, teamsQuery } from '../../api/queries.ts';
+import { runsQuery, teamsQuery } from '../../api/queries.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { pillClass } from '../../ui/chip.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Empty, Failed, ListNote, QueryState, Skeleton } from '../../ui/states.tsx';
+import { useWaitingRuns } from '../../waiting/use-waiting.ts';
+import { matchesFilter, shownStatus } from './facts.ts';
 import { RunsTable } from './runs-table.tsx';
+
+/** Undefined: all runs. */
+const choices = [undefined, 'needs_you', ...runStatuses] as const;
 
 export function Runs() {
   const { status } = useSearch({ from: '/app/runs' });
@@ -19,15 +24,18 @@ export function Runs() {
   const every = reads
     .flatMap(({ data }) => data ?? [])
     .sort((a, b) => b.created_at.localeCompare(a.created_at));
+  const waiting = useWaitingRuns();
+  const shown = every.filter((run) => matchesFilter(run, status, waiting));
   const failed = reads.find(({ error, data }) => error && data === undefined);
   const isPending = reads.some((read) => read.isPending);
 
   const filters = (
     <fieldset className="flex flex-wrap gap-1">
       <legend className="sr-only">Show</legend>
-      {[undefined, ...runStatuses].map((item) => {
-        const count = countRuns(every, item);
-        if (item !== undefined && count === 0 && item !== status) return null;
+      {choices.map((item) => {
+        const is_used = every.some((run) => shownStatus(run, waiting) === item);
+        if (item !== undefined && !is_used && item !== status) return null;
+        const count = every.filter((run) => matchesFilter(run, item, waiting)).length;
         return (
           <button
             key={item ?? 'all'}
@@ -51,10 +59,15 @@ export function Runs() {
             <Failed error={failed.error} retry={() => void failed.refetch()} />
           ) : every.length > 0 ? (
             <>
-              <RunsTable
-                runs={status === undefined ? every : every.filter((run) => run.status === status)}
-                nameOf={(team_id) => names.get(team_id) ?? team_id}
-              />
+              {shown.length > 0 ? (
+                <RunsTable runs={shown} nameOf={(team_id) => names.get(team_id) ?? team_id} />
+              ) : (
+                <Empty title="No runs match this filter.">
+                  <Link to="/runs" search={{}} className={buttonClass()}>
+                    Show all {every.length}
+                  </Link>
+                </Empty>
+              )}
               <ListNote
                 rows={every.length}
                 title="A run is one execution of a team. Start one from a team’s page."
@@ -85,8 +98,4 @@ export function Runs() {
 function statusLabel(status: string): string {
   const text = status.replace('_', ' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function countRuns(runs: readonly RunRecord[], status: string | undefined): number {
-  return status === undefined ? runs.length : runs.filter((run) => run.status === status).length;
 }

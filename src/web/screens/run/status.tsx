@@ -1,15 +1,14 @@
-/** The status of a run, or that it needs the user; then its status in the API is in the tooltip, and screen readers read it. */
-import type { RunRecord } from '../../api/queries.ts';
+/** The status of a run, a step or a member, or that it needs the user; then its status in the API is in the tooltip, and screen readers read it. */
 import { cx } from '../../ui/cx.ts';
 import { Status, statusText } from '../../ui/status.tsx';
 
 export function RunStatus({
-  run: { status },
+  status,
   needs_you,
   className,
 }: {
-  run: Pick<RunRecord, 'status'>;
-  /** Something in the run waits for the user. */
+  status: string;
+  /** Something in the run, or the agent of the step or the member, waits for the user. */
   needs_you: boolean;
   className?: string;
 }) {

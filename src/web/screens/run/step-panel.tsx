@@ -11,10 +11,10 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { CommandForm, type CommandInput } from '../../ui/command-form.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { useOnline } from '../../ui/online.ts';
-import { Status } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { type StepCommand, type StepRecord, stepCommands } from './facts.ts';
+import { RunStatus } from './status.tsx';
 import { Json } from './value.tsx';
 
 const labels: Record<StepCommand, string> = {
@@ -37,7 +37,14 @@ interface StepProps {
   step: StepRecord;
 }
 
-export function StepPanel({ run, step }: StepProps) {
+export function StepPanel({
+  run,
+  step,
+  needs_you,
+}: StepProps & {
+  /** The step's agent waits for the user. */
+  needs_you: boolean;
+}) {
   return (
     <section
       aria-label={`Step ${step.step_key}`}
@@ -48,7 +55,7 @@ export function StepPanel({ run, step }: StepProps) {
           {step.step_key}
         </h2>
         <span className="flex items-center gap-2 text-sm">
-          <Status status={step.status} />
+          <RunStatus status={step.status} needs_you={needs_you} />
           {step.started_at && <Duration from={step.started_at} to={step.ended_at} />}
           {step.max_attempts > 1 && step.attempt > 0 && (
             <span className="text-muted">

@@ -1,12 +1,11 @@
 /** A run's steps, as a graph or as a table with the same content; as a list on phones. */
 import { Network, Rows3 } from 'lucide-react';
-import { type ReactNode, useMemo } from 'react';
+import type { ReactNode } from 'react';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { useNarrow } from '../../ui/media.ts';
 import { Segmented } from '../../ui/segmented.tsx';
 import { Status } from '../../ui/status.tsx';
-import type { WaitingItem } from '../../waiting/queue.ts';
-import { countStatuses, type StepRecord, toShownSteps } from './facts.ts';
+import { countStatuses, type ShownStepRecord } from './facts.ts';
 import { StepsList } from './steps-list.tsx';
 import { StepsTable } from './steps-table.tsx';
 
@@ -30,17 +29,14 @@ const views = [
 ] as const;
 
 export function StepsView({
-  steps: records,
-  waiting,
+  steps,
   selected,
   onSelect,
   view,
   onView,
   adding,
 }: {
-  steps: readonly StepRecord[];
-  /** What waits for the user in the run. */
-  waiting: readonly WaitingItem[];
+  steps: readonly ShownStepRecord[];
   selected: string | undefined;
   onSelect: (step_key: string) => void;
   view: string | undefined;
@@ -48,7 +44,6 @@ export function StepsView({
   /** The button that adds a step, if one can be added. */
   adding: ReactNode;
 }) {
-  const steps = useMemo(() => toShownSteps(records, waiting), [records, waiting]);
   // A graph on a phone is too small to read.
   const as_list = useNarrow() && steps.length <= GRAPH_STEPS_MAX;
   const shown = view ?? (steps.length > GRAPH_STEPS_MAX ? 'table' : 'graph');

@@ -1,19 +1,20 @@
 /** The timeline of a run: a row per step, grouped by member. Long idle periods are folded. */
 import { memo, useMemo, useState } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
-import type { ReviewRecord, RunRecord } from '../../api/queries.ts';
+import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { StatusIcon, statusText } from '../../ui/status.tsx';
 import { spanText, useNow } from '../../ui/time.tsx';
-import type { StepRecord } from './facts.ts';
+import type { ShownStepRecord } from './facts.ts';
 import type { Selection } from './run.tsx';
-import { buildRows, createScale, type Row, type Scale, type Span } from './timeline.ts';
+import { buildRows, createScale, type Row, type Scale, type Span, type TimedWait } from './timeline.ts';
 
 interface TimelineProps {
   run: RunRecord;
-  steps: readonly StepRecord[];
-  reviews: readonly ReviewRecord[];
+  steps: readonly ShownStepRecord[];
+  /** The requests of members in the run. */
+  waits: readonly TimedWait[];
   selected: Selection;
   onSelect: (selection: Selection) => void;
 }
@@ -38,7 +39,7 @@ function Ticking(props: TimelineProps) {
 const Rows = memo(function Rows({
   run,
   steps,
-  reviews,
+  waits,
   selected,
   onSelect,
   now_ms,
@@ -47,13 +48,13 @@ const Rows = memo(function Rows({
   const start_ms = Date.parse(run.started_at!);
   const { rows, scale, first_ms } = useMemo(() => {
     const members = run.spec.members.map(({ member_id }) => member_id);
-    const rows = buildRows(members, steps, reviews, { start_ms, now_ms });
+    const rows = buildRows(members, steps, waits, { start_ms, now_ms });
     const spans = rows.flatMap((row) => row.spans);
     const end = spans.reduce((last, { to_ms }) => Math.max(last, to_ms), now_ms);
     const first_ms = spans.reduce((first, { from_ms }) => Math.min(first, from_ms), start_ms);
     const busy = spans.filter(({ kind }) => kind !== 'queued');
     return { rows, scale: createScale(busy, first_ms, end), first_ms };
-  }, [run, steps, reviews, now_ms, start_ms]);
+  }, [run, steps, waits, now_ms, start_ms]);
   if (rows.length === 0) return null;
   const groups = Map.groupBy(rows.slice(0, shown), ({ member_id }) => member_id);
   return (

@@ -53,7 +53,7 @@ const step = {
   answer: null,
   answered_by: null,
 };
-const review = { origin_actor_id: 'api@team_1', answered_at: null as string | null, status: 'pending' };
+const wait = { member_id: 'api', open: true, settled_at: null as string | null };
 const times = { start_ms: 0, now_ms: 9000 };
 
 test('a step is queued after its dependencies, works until now, and waits in its own row', () => {
@@ -62,12 +62,13 @@ test('a step is queued after its dependencies, works until now, and waits in its
     { ...step, step_key: 'two', depends_on: ['one'], started_at: at(3000) },
     { ...step, step_key: 'three', depends_on: ['two'], status: 'pending' },
   ];
-  const reviews = [
-    { ...review, id: 'rev_1', created_at: at(4000) },
-    { ...review, id: 'rev_2', created_at: at(4000), status: 'expired' },
-    { ...review, id: 'rev_3', created_at: at(1500), answered_at: at(1700) },
+  const waits = [
+    { ...wait, since: at(4000) },
+    // When it expired is unknown.
+    { ...wait, since: at(4000), open: false },
+    { ...wait, since: at(1500), open: false, settled_at: at(1700) },
   ];
-  expect(buildRows(['api'], steps, reviews, times)).toEqual([
+  expect(buildRows(['api'], steps, waits, times)).toEqual([
     {
       member_id: 'api',
       step_key: 'one',
@@ -103,13 +104,12 @@ test('a step that asks waits until now, and rows are in the order of the members
 });
 
 test('a member that waits outside its steps has a row for that', () => {
-  const reviews = [{ ...review, id: 'rev_1', created_at: at(2000) }];
-  expect(buildRows(['api'], [], reviews, times)).toEqual([
-    {
-      member_id: 'api',
-      step_key: null,
-      status: 'input_required',
-      spans: [{ kind: 'waiting', from_ms: 2000, to_ms: 9000 }],
-    },
+  const settled = { ...wait, since: at(1000), open: false, settled_at: at(1500) };
+  const spans = [{ kind: 'waiting', from_ms: 1000, to_ms: 1500 }];
+  const row = { member_id: 'api', step_key: null, status: 'completed', spans };
+  expect(buildRows(['api'], [], [settled], times)).toEqual([row]);
+  const open = { kind: 'waiting', from_ms: 2000, to_ms: 9000 };
+  expect(buildRows(['api'], [], [settled, { ...wait, since: at(2000) }], times)).toEqual([
+    { ...row, status: 'needs_you', spans: [...spans, open] },
   ]);
 });

@@ -142,12 +142,12 @@ interface TimedStep {
   ended_at: string | null;
   waiting_since: string | null;
 }
-interface TimedReview {
-  id: string;
-  origin_actor_id: string | null;
-  created_at: string;
-  answered_at: string | null;
-  status: string;
+/** A request of a member. */
+export interface TimedWait {
+  member_id: string;
+  since: string;
+  open: boolean;
+  settled_at: string | null;
 }
 
 /**
@@ -157,7 +157,7 @@ interface TimedReview {
 export function buildRows(
   members: readonly string[],
   steps: readonly TimedStep[],
-  reviews: readonly TimedReview[],
+  waits: readonly TimedWait[],
   { start_ms, now_ms }: { start_ms: number; now_ms: number },
 ): Row[] {
   const ended = new Map(steps.map(({ step_key, ended_at }) => [step_key, ended_at]));
@@ -177,19 +177,22 @@ export function buildRows(
     if (asked !== null) spans.push({ kind: 'waiting', from_ms: asked, to_ms: end ?? now_ms });
     return spans.length === 0 ? [] : [{ member_id, step_key, status, spans }];
   });
-  for (const wait of reviews) {
-    const member_id = wait.origin_actor_id?.replace(/@[^@]*$/, '');
-    const to = time(wait.answered_at);
-    // For an unanswered review, the end of the wait is unknown.
-    if (member_id === undefined || (to === null && wait.status !== 'pending')) continue;
-    const span: Span = { kind: 'waiting', from_ms: Date.parse(wait.created_at), to_ms: to ?? now_ms };
+  for (const { member_id, since, open, settled_at } of waits) {
+    const to = time(settled_at);
+    // For an unanswered request, the end of the wait is unknown.
+    if (to === null && !open) continue;
+    const span: Span = { kind: 'waiting', from_ms: Date.parse(since), to_ms: to ?? now_ms };
     const own = rows.filter((row) => row.member_id === member_id);
     const row = own.find(({ spans }) =>
       spans.some((work) => work.kind === 'working' && contains(work, span)),
     );
     const other = row ?? own.find(({ step_key }) => step_key === null);
-    if (other) other.spans.push(span);
-    else rows.push({ member_id, step_key: null, status: 'input_required', spans: [span] });
+    if (!other)
+      rows.push({ member_id, step_key: null, status: open ? 'needs_you' : 'completed', spans: [span] });
+    else {
+      other.spans.push(span);
+      if (open && other.step_key === null) other.status = 'needs_you';
+    }
   }
   const order = new Map(members.map((member_id, at) => [member_id, at]));
   const begin = ({ spans }: Row) => Math.min(...spans.map(({ from_ms }) => from_ms));

@@ -11,7 +11,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { CommandLine, ListNote, QueryState } from '../../ui/states.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
-import { useWaiting } from '../../waiting/use-waiting.ts';
+import { useWaitingRuns } from '../../waiting/use-waiting.ts';
 import { RunStatus } from '../run/status.tsx';
 import { templates } from './templates.ts';
 
@@ -26,8 +26,7 @@ const columns = [
 export function Teams() {
   const teams = useQuery(teamsQuery);
   const runs = useQueries({ queries: (teams.data ?? []).map(({ id }) => runsQuery(id)) });
-  const { open } = useWaiting();
-  const waiting = new Set(open.map(({ run_id }) => run_id));
+  const waiting = useWaitingRuns();
   const navigate = useNavigate();
   const begin = (template?: string) => void navigate({ to: '/teams/new', search: { template } });
   return (
@@ -133,7 +132,7 @@ function Row({
             params={{ team_id: team.id, run_id: last.id }}
             className="tap relative z-1 inline-flex max-w-full items-center gap-2 hover:underline"
           >
-            Run {last.number} <RunStatus run={last} needs_you={needs_you} />
+            Run {last.number} <RunStatus status={last.status} needs_you={needs_you} />
             <span className="text-muted max-lg:hidden">
               <Ago at={last.created_at} />
             </span>
