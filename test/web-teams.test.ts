@@ -8,6 +8,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
 const browser = sharedBrowser();
@@ -52,6 +53,39 @@ browserTest('a user creates the first team from a template, runs it and sees its
   const first = steps.getByRole('listitem').getByRole('button').first();
   await expect.poll(() => first.innerText()).toMatch(/^prepare\s+completed · /);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
+});
+
+browserTest('a run shows what its members changed, with links to the diffs', async () => {
+  const repo = makeRepository(join(plane.work, 'changed'), { 'a.txt': 'one\ntwo\n' });
+  const member = (member_id: string, command: string) => ({
+    member_id,
+    agent: { command, worktree_mode: 'create_worktree', worktree_repo: repo },
+  });
+  const { id: team_id } = await team('changes', {
+    members: [member('editor', 'echo three > a.txt; echo new > b.txt'), member('reader', 'cat a.txt')],
+    steps: [
+      { step_key: 'edit', member_id: 'editor' },
+      { step_key: 'read', member_id: 'reader' },
+    ],
+  });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: {} });
+  for (const screen of ['desk', 'phone'] as const) {
+    const { page, errors } = await open(screen);
+    await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+    const changes = page.getByRole('region', { name: 'Changes' });
+    const link = changes.getByRole('link');
+    await expect
+      .poll(() => link.allInnerTexts())
+      .toEqual([expect.stringMatching(/^editor\s*\+2 −2, 2 files$/)]);
+    const [width, inner] = ['scrollWidth', 'clientWidth'].map((name) =>
+      page.evaluate<number>(`document.documentElement.${name}`),
+    );
+    expect(await width).toBe(await inner);
+    await link.click();
+    await page.waitForURL(/\/agents\/agt_\w+\/changes$/);
+    await page.getByText('b.txt').first().waitFor();
+    expect(errors).toEqual([]);
+  }
 });
 
 browserTest(

@@ -403,6 +403,7 @@ export const agentRoutes = {
       label: labelFilter.optional(),
       owner: z.string().optional().meta({ description: 'A username, or the id of a user.' }),
       team_id: z.string().optional(),
+      run_id: z.string().optional(),
       repo: z.string().optional().meta({ description: 'Only agents with this `worktree_repo`.' }),
       q: bounded(sharedLimits.search_chars_max).optional().meta({
         description:

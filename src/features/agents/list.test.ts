@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { addAgent } from '../../store/testing.ts';
 import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { addTeam, addUser, joinTeam, specOf } from '../../testing/team.ts';
+import { addRun, specWith } from '../../testing/team-runs.ts';
 import { limits } from './limits.ts';
 import type { AgentListFilter } from './service.ts';
 
@@ -58,6 +59,20 @@ test('filters by team id', async () => {
   await joinTeam(fixture.store, 'agt_2', team, 'hand');
   expect(await listed({ team_id: 'team_x' })).toEqual(['agt_2']);
   expect(await listed({ team_id: 'team_y' })).toEqual([]);
+});
+
+test('filters by run id', async () => {
+  const begin = async (agent_id: string) => {
+    const { id, team_num, num: run_num } = await addRun(fixture.store, ANA, specWith({ hand: null }));
+    await agent(agent_id);
+    await joinTeam(fixture.store, agent_id, { team_num, run_num }, 'hand');
+    return id;
+  };
+  await agent('agt_1');
+  const run_id = await begin('agt_2');
+  await begin('agt_3');
+  expect(await listed({ run_id })).toEqual(['agt_2']);
+  expect(await listed({ run_id: 'run_x' })).toEqual([]);
 });
 
 test('no filter reveals agents that the caller may not see', async () => {

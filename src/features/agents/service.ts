@@ -73,6 +73,7 @@ export interface AgentListFilter {
   /** Username or id. */
   owner?: string | undefined;
   team_id?: string | undefined;
+  run_id?: string | undefined;
   /** The `worktree_repo` of agents. */
   repo?: string | undefined;
   /** Words that all occur in an agent's id, name, command, workdir or labels. */

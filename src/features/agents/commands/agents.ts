@@ -16,7 +16,7 @@ import type { CallArgs, StreamState } from '../../../client/client.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
 import { withOfferToAllow } from '../../settings/commands/allow.ts';
-import { findTeam } from '../../teams/commands/team-refs.ts';
+import { findRun, findTeam } from '../../teams/commands/team-refs.ts';
 import type { AgentStatus } from '../rules.ts';
 import { addAgentOutput } from './agent-output.ts';
 import { addPromptCommands } from './agent-prompt.ts';
@@ -37,6 +37,7 @@ interface ListOptions extends ApiOptions {
   label?: string[];
   owner?: string;
   team?: string;
+  run?: string;
   repo?: string;
   query?: string;
   /** False with `--no-runs`. */
@@ -113,6 +114,7 @@ function addLs(agents: Command, context: Context): void {
     .option('-l, --label <name=value>', 'only agents with this label; repeat it for several', collect)
     .option('--owner <user>', 'only agents of this user')
     .option('--team <team>', 'only agents of this team')
+    .option('--run <run>', 'only agents of this run')
     .option('--repo <dir>', 'only agents in a worktree of this repository')
     .option('-q, --query <words>', 'only agents with these words in id, name, command, workdir or labels')
     .option('--no-runs', 'without the agents of team runs')
@@ -120,7 +122,8 @@ function addLs(agents: Command, context: Context): void {
     .action(async (options: ListOptions) => {
       const api = await connect(context, options);
       const team_id = options.team === undefined ? undefined : (await findTeam(api, options.team)).id;
-      const query = { ...listQuery(io.cwd, options), team_id };
+      const run_id = options.run === undefined ? undefined : (await findRun(api, options.run)).id;
+      const query = { ...listQuery(io.cwd, options), team_id, run_id };
       const list = async () => {
         const found = await api.all('listAgents', { query });
         return options.runs ? found : found.filter(({ member_id }) => member_id === null);

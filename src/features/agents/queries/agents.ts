@@ -171,6 +171,7 @@ export interface AgentFilter {
   /** Username or id. */
   owner?: string | undefined;
   team_id?: string | undefined;
+  run_id?: string | undefined;
   repo?: string | undefined;
   /** Words that must all occur in the id, name, command, workdir or labels. Case does not matter. */
   words?: readonly string[] | undefined;
@@ -245,6 +246,7 @@ export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
   if (filter.name !== undefined) query = query.where('agents.name', '=', filter.name);
   if (filter.team_id !== undefined) query = query.where('teams.id', '=', filter.team_id);
+  if (filter.run_id !== undefined) query = query.where('runs.id', '=', filter.run_id);
   if (filter.repo !== undefined) query = query.where('agents.worktree_repo', '=', filter.repo);
   if (filter.owner !== undefined)
     query = query.where('agents.owner_id', 'in', idsOfUser(reader, filter.owner));

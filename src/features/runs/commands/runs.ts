@@ -19,6 +19,7 @@ import { printable } from '../../../cli/terminal.ts';
 import { each } from '../../agents/commands/each.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
 import type { RunStatus } from '../rules/run.ts';
+import { addRunChanges, changeColumns, memberChanges } from './run-diffs.ts';
 import { formatElapsed, stepColumns, waitingRunColumns } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 
@@ -43,6 +44,7 @@ export function addRuns(
   addWaiting(runs, context);
   addCreate(runs, context);
   addShow(runs, context);
+  addRunChanges(runs, context);
   addWatch(runs, context);
   addRunCommand(
     runs,
@@ -123,7 +125,7 @@ function addShow(runs: Command, context: Context): void {
   remote(
     runs,
     'show <run>',
-    "show a run, its participants and its steps; --json prints only the run's record",
+    "show a run, its participants, its steps and its changes; --json prints only the run's record",
   )
     .alias('get')
     .action(async (ref: string, options: Options) => {
@@ -149,10 +151,15 @@ function addShow(runs: Command, context: Context): void {
         options,
       );
       const steps = await api.call('listSteps', { params });
-      if (steps.length === 0) return;
+      if (steps.length > 0) {
+        await print(io, '\n');
+        const by_key = new Map(steps.map((step) => [step.step_key, step]));
+        await printRows(io, steps, stepColumns(found, by_key, Date.now()), options);
+      }
+      const changes = await memberChanges(api, found);
+      if (changes.length === 0) return;
       await print(io, '\n');
-      const by_key = new Map(steps.map((step) => [step.step_key, step]));
-      await printRows(io, steps, stepColumns(found, by_key, Date.now()), options);
+      await printRows(io, changes, changeColumns, options);
     });
 }
 

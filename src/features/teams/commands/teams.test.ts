@@ -221,6 +221,40 @@ test('lists the steps that wait for an answer, in all runs', async () => {
   expect(JSON.parse((await cli(['steps', 'waiting', '--json'])).stdout)).toEqual([waiting]);
 });
 
+test('shows what each member of a run changed, and the command for its diff', async () => {
+  const queries: unknown[] = [];
+  const members = ['dev', 'idle'].map((member_id) => ({ ...spec.members[0]!, member_id }));
+  const summary = (files: number) => ({
+    ...{ now: null, plan: null, usage: null, diff: { files, added: 12 * files, removed: 3 * files } },
+  });
+  const of_run = { run_id: 'run_1', worktree_mode: 'create_worktree' } as const;
+  const nobody = { actor_id: 'dev@team_1', member_id: 'dev', role: 'worker', pending_messages: 0 } as const;
+  await open({
+    findRun: () => runRecord({ spec: { ...spec, members } }),
+    listRunMembers: () => {
+      const leader = { ...nobody, agent_id: 'agt_1', node_id: 'main', status: 'completed' } as const;
+      return { run_id: 'run_1', team_id: 'team_1', leader, members: [leader] };
+    },
+    listSteps: () => [],
+    listAgents: ({ query }) => {
+      queries.push(query);
+      return {
+        items: [
+          agentRecord({ ...of_run, id: 'agt_1', member_id: 'dev', summary: summary(4) }),
+          agentRecord({ ...of_run, id: 'agt_2', member_id: 'idle', summary: summary(0) }),
+        ],
+      };
+    },
+  });
+  const line = 'dev\t4\t48\t12\tsvc agents diff agt_1\n';
+  expect((await cli(['runs', 'changes', 'run_1'])).stdout).toBe(line);
+  expect(JSON.parse((await cli(['runs', 'changes', 'run_1', '--json'])).stdout)).toEqual([
+    { member_id: 'dev', agent_id: 'agt_1', files: 4, added: 48, removed: 12 },
+  ]);
+  expect(queries).toMatchObject([{ run_id: 'run_1' }, { run_id: 'run_1' }]);
+  expect((await cli(['runs', 'show', 'run_1'])).stdout.endsWith(`\n\n${line}`)).toBe(true);
+});
+
 test('lists the runs that wait although none of their steps does, with the command to continue', async () => {
   const waiting_since = new Date(Date.now() - 125_000).toISOString();
   const waiting = {

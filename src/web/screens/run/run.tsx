@@ -13,6 +13,7 @@ import { QueryState, Skeleton } from '../../ui/states.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AddStep } from './add-step.tsx';
+import { RunChanges } from './changes.tsx';
 import {
   getTitle,
   likelyStep,
@@ -105,6 +106,7 @@ function RunScreen({ run }: { run: RunRecord }) {
         <Questions items={waiting} team={team.data?.name} />
         <Notes run={run} />
         {!live && <Result run={run} />}
+        <RunChanges run={run} />
         {read.data === undefined ? (
           <QueryState read={read}>{() => <Skeleton rows={4} />}</QueryState>
         ) : steps.length > 0 ? (
