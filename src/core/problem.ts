@@ -349,6 +349,11 @@ export const problems = {
     'too many patches are being sent; try again later',
   ),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
+  newerIntent: fixed(
+    'unavailable',
+    'newer_version_required',
+    'a newer version of svc stored work that must be done first; upgrade svc',
+  ),
   internalGrpcUnavailable: fixed(
     'unavailable',
     'internal_grpc_unavailable',

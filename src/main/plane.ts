@@ -74,7 +74,8 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: StartContex
   const { accounts, tokens } = await openFeatures(shared, features, opened);
   await features.start();
   const adopted = (await machine.node.health()).sessions_live;
-  await startWork(core, features, opened);
+  const work_warnings = await startWork(core, features, opened);
+  work_warnings.forEach(warn);
 
   let ready = false;
   const http = await openPlaneHttp(core, features, { tokens, ready: () => ready });
@@ -130,12 +131,26 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   return { accounts, tokens };
 }
 
-/** Starts the features' consumers of facts, timers and intents. */
-async function startWork({ facts, timers, outbox }: Core, features: FeatureSet, opened: Closing) {
+/** Starts the features' consumers of facts, timers and intents. Returns warnings for the operator. */
+async function startWork(core: Core, features: FeatureSet, opened: Closing): Promise<string[]> {
+  const { store, facts, timers, outbox, metrics } = core;
   await facts.open(features.facts());
   opened.push(() => facts.close());
   timers.open(features.timers());
   opened.push(() => timers.close());
   await outbox.open(features.intents());
   opened.push(() => outbox.close());
+  const countUnknown = () =>
+    store.read(
+      (reader) => facts.countUnknown(reader) + timers.countUnknown(reader) + outbox.countUnknown(reader),
+    );
+  metrics.gauge(
+    'svc_unknown_work',
+    'Facts, timers and intents of kinds that this version does not know. They wait for a newer version.',
+    countUnknown,
+  );
+  const waiting = await countUnknown();
+  return waiting === 0
+    ? []
+    : [`a newer version of svc left ${waiting} facts, timers or intents that only it can handle: upgrade svc`];
 }

@@ -8,10 +8,11 @@ import type { Closing } from './closing.ts';
 import { limits } from './limits.ts';
 
 export function startUpkeep(core: Core, features: FeatureSet, opened: Closing): void {
-  const { audit, store, idempotency, log } = core;
+  const { audit, store, facts, idempotency, log } = core;
   const failed = (err: unknown, feature?: string) => log.warn({ err, feature }, 'housekeeping failed');
   const sweepAll = async () => {
     await features.sweep((feature, error) => failed(error, feature));
+    await facts.sweep().catch(failed);
     await idempotency.sweep().catch(failed);
   };
   const sweep = setInterval(() => void sweepAll(), limits.housekeeping_ms);

@@ -5,3 +5,8 @@ import { type RawBuilder, sql } from 'kysely';
 export function jsonArrayTable(json: string): RawBuilder<{ key: number; value: string }> {
   return sql`json_each(${json})`;
 }
+
+/** A table expression with the numbers in a JSON array; `key` is the index. */
+export function jsonNumbers(json: string): RawBuilder<{ key: number; value: number }> {
+  return sql`json_each(${json})`;
+}

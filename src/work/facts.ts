@@ -1,20 +1,30 @@
 /**
  * Facts: events between features. A feature records a fact in the transaction that makes it true. Each consumer has a
- * cursor, and handles a fact in a transaction that also moves the cursor. So each fact is handled exactly once. A
- * consumer that fails does not delay the others.
+ * cursor for each kind of fact that it handles, and handles a fact in a transaction that also moves its cursors. So each fact
+ * is handled exactly once, and a consumer handles its facts in the order of their ids. A consumer that fails does not delay
+ * the others.
+ *
+ * A program reads only the kinds that its consumers handle, and moves only its own cursors. A fact is deleted once every
+ * cursor of its kind has passed it. So an older program leaves kinds and consumers that it does not know to the newer program
+ * that does. That one handles them when it starts, before facts that were recorded later, but after those that the older
+ * program has already handled. What no program claims is deleted after `limits.unknown_facts_kept_ms`.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import type { Store, Tx } from '../store/store.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import {
+  countFactsExcept,
+  deletePassedFacts,
+  deleteUnusedCursors,
   type FactRow,
   factsAfter,
   getCursors,
   insertFact,
   passFacts,
-  putConsumers,
+  putCursor,
+  touchCursors,
 } from './queries/facts.ts';
 
 /** Every kind of fact with its payload. */
@@ -86,6 +96,8 @@ export type FactHandlers = { [K in FactKind]?: (tx: Tx, fact: Fact<K>) => void }
 interface Consumer {
   name: string;
   handlers: FactHandlers;
+  /** The number of its cursor, by kind. */
+  cursors: ReadonlyMap<string, number>;
   /** After a failure: when it handles facts again, in ms of `performance.now()`. */
   retry_at_ms: number;
 }
@@ -97,6 +109,11 @@ export class Facts {
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  #consumers: readonly Consumer[] = [];
+  /** The kinds that this program handles. */
+  #kinds: readonly string[] = [];
+  /** When unknown facts were deleted last, in ms of `performance.now()`. */
+  #swept_at_ms = 0;
   /** The consumer whose handler is running. */
   #handling: Consumer | null = null;
 
@@ -114,20 +131,52 @@ export class Facts {
 
   /**
    * Starts the consumers. Their names permanently identify their cursors, so they must not change. A fact is deleted
-   * once all consumers have passed it, so all of them must be registered here.
+   * once all consumers of its kind have passed it, so all of them must be registered here.
    */
   async open(handlers: Record<string, FactHandlers>): Promise<void> {
-    await this.#store.write((tx) => putConsumers(tx, Object.keys(handlers)));
-    const consumers = Object.entries(handlers).map(
-      ([name, own]): Consumer => ({ name, handlers: own, retry_at_ms: 0 }),
-    );
-    this.#running = this.#run(consumers);
+    this.#consumers = await this.#store.write((tx) => this.#register(tx, handlers));
+    this.#kinds = [...new Set(this.#consumers.flatMap(({ cursors }) => [...cursors.keys()]))];
+    await this.#sweep();
+    this.#running = this.#run(this.#consumers);
+  }
+
+  /** Deletes what no program has claimed for `limits.unknown_facts_kept_ms`. Does something at most once an hour. */
+  async sweep(): Promise<void> {
+    if (performance.now() - this.#swept_at_ms >= limits.unknown_facts_sweep_ms) await this.#sweep();
+  }
+
+  /** The number of facts that wait for a program that knows their kind. */
+  countUnknown(reader: Reader): number {
+    return countFactsExcept(reader, this.#kinds);
   }
 
   /** Resolves after the transaction in progress. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#running;
+  }
+
+  #register(tx: Tx, handlers: Record<string, FactHandlers>): Consumer[] {
+    const now = this.#clock.now();
+    const consumers: Consumer[] = [];
+    for (const [name, own] of Object.entries(handlers)) {
+      const cursors = new Map<string, number>();
+      for (const kind of Object.keys(own)) cursors.set(kind, putCursor(tx, name, kind, now));
+      consumers.push({ name, handlers: own, cursors, retry_at_ms: 0 });
+    }
+    return consumers;
+  }
+
+  async #sweep(): Promise<void> {
+    this.#swept_at_ms = performance.now();
+    const own = this.#consumers.flatMap(({ cursors }) => [...cursors.values()]);
+    const now = this.#clock.now();
+    const before = now - limits.unknown_facts_kept_ms;
+    await this.#store.write((tx) => {
+      touchCursors(tx, own, now);
+      deleteUnusedCursors(tx, before);
+      deletePassedFacts(tx, before);
+    });
   }
 
   async #run(consumers: readonly Consumer[]): Promise<void> {
@@ -155,23 +204,23 @@ export class Facts {
    */
   #step(tx: Tx, consumers: readonly Consumer[]): boolean {
     this.#handling = null;
-    const cursors = getCursors(tx);
-    const after = Math.min(...consumers.map(({ name }) => cursors.get(name)!));
-    const rows = factsAfter(tx, after);
+    const passed = getCursors(tx);
+    const own = consumers.flatMap(({ cursors }) => [...cursors.values()]);
+    const rows = factsAfter(tx, Math.min(...own.map((cursor) => passed.get(cursor)!)), this.#kinds);
     for (const row of rows) {
       const fact = toFact(row);
       for (const consumer of consumers) {
-        if (cursors.get(consumer.name)! >= row.id) continue;
+        const cursor = consumer.cursors.get(row.kind);
+        if (cursor === undefined || passed.get(cursor)! >= row.id) continue;
         this.#handling = consumer;
-        const handler = consumer.handlers[fact.kind] as ((tx: Tx, fact: Fact) => void) | undefined;
-        handler?.(tx, fact);
+        const handler = consumer.handlers[fact.kind] as (tx: Tx, fact: Fact) => void;
+        handler(tx, fact);
       }
     }
     this.#handling = null;
-    const last = rows.at(-1);
-    if (last) {
-      const names = consumers.map(({ name }) => name);
-      passFacts(tx, names, last.id);
+    if (rows.length > 0) {
+      const ids = rows.map(({ id }) => id);
+      passFacts(tx, own, ids);
     }
     return rows.length === limits.facts_per_transaction;
   }

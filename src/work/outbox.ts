@@ -3,13 +3,23 @@
  * intent in the transaction that decides on it. The dispatcher carries out intents in order within a lane, in parallel
  * across lanes, and again after a crash, so handlers must be idempotent. It retries while a node is unreachable;
  * handlers must deal with any other failure.
+ *
+ * An intent without a handler was stored by a newer program. It waits for that program, and so do the later intents of its
+ * lane, because they may depend on it; other lanes are not affected.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { isUnreachable, Problem, problems } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
-import { deleteIntent, deleteIntents, hasIntent, insertIntent, listIntents } from './queries/outbox.ts';
+import {
+  countIntentsExcept,
+  deleteIntent,
+  deleteIntents,
+  hasIntent,
+  insertIntent,
+  listIntents,
+} from './queries/outbox.ts';
 
 export interface IntentPayloads {
   start: Record<string, never>;
@@ -83,6 +93,8 @@ interface Lane {
   running: boolean;
   retry: NodeJS.Timeout | null;
   retry_ms: number;
+  /** Its first intent is of an unknown kind. */
+  blocked: boolean;
 }
 
 export class Outbox {
@@ -144,6 +156,11 @@ export class Outbox {
     });
   }
 
+  /** The number of intents that wait for a program that knows their kind. */
+  countUnknown(reader: Reader): number {
+    return countIntentsExcept(reader, [...Object.keys(this.#handlers ?? {}), ...renamed.keys()]);
+  }
+
   /** Whether an intent of this kind is pending or in progress in a lane. */
   isPending(reader: Reader, lane: string, kind: IntentKind): boolean {
     return hasIntent(reader, lane, kind);
@@ -199,7 +216,7 @@ export class Outbox {
   #push(intent: Intent): void {
     let lane = this.#lanes.get(intent.lane);
     if (!lane) {
-      lane = { id: intent.lane, queue: [], running: false, retry: null, retry_ms: 0 };
+      lane = { id: intent.lane, queue: [], running: false, retry: null, retry_ms: 0, blocked: false };
       this.#lanes.set(lane.id, lane);
     }
     lane.queue.push(intent);
@@ -222,6 +239,7 @@ export class Outbox {
     await new Promise((resolve) => setImmediate(resolve));
     try {
       for (let intent = lane.queue[0]; intent && !this.#closed; intent = lane.queue[0]) {
+        if (!intent.withdrawn && !this.#isKnown(intent)) return this.#block(lane, intent);
         if (!intent.withdrawn && !(await this.#carryOut(intent, lane))) return;
         lane.queue.shift();
         lane.retry_ms = 0;
@@ -230,6 +248,20 @@ export class Outbox {
       lane.running = false;
       if (lane.queue.length === 0) this.#lanes.delete(lane.id);
     }
+  }
+
+  #isKnown({ kind }: Intent): boolean {
+    return Object.hasOwn(this.#handlers!, kind);
+  }
+
+  /** Leaves the lane as it is until a newer program starts, and rejects everyone who waits for its intents. */
+  #block(lane: Lane, { kind, node_id }: Intent): void {
+    if (!lane.blocked) {
+      const message = 'an intent is of a kind that this version does not know; upgrade svc to continue its lane';
+      this.#log.warn({ intent: kind, lane: lane.id, node_id }, message);
+    }
+    lane.blocked = true;
+    for (const { id } of lane.queue) this.#settle(id, (waiter) => waiter.reject(problems.newerIntent()));
   }
 
   /** Returns true if the intent is finished, and false if it waits for a retry. */

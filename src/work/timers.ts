@@ -1,14 +1,14 @@
 /**
  * Timers as rows. Deferred work is a row with a due time, set and removed in the transaction that decides on it. One
  * scheduler fires due timers. The handler's transaction also removes the row, so each timer fires once, even after a
- * restart.
+ * restart. Timers without a handler are not even read: they stay due for a newer program that knows their kind.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import type { Store, Tx } from '../store/store.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
-import { deleteTimer, firstTimer, moveTimer, putTimer, type TimerRow } from './queries/timers.ts';
+import { countTimersExcept, deleteTimer, firstTimer, moveTimer, putTimer, type TimerRow } from './queries/timers.ts';
 
 export interface TimerPayloads {
   agent_restart: { session_id: string };
@@ -52,6 +52,9 @@ export class Timers {
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  #handlers: Partial<TimerHandlers> = {};
+  /** The kinds that this program handles. */
+  #kinds: readonly string[] = [];
   #firing: { kind: string; ref: string } | null = null;
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
@@ -74,9 +77,16 @@ export class Timers {
     deleteTimer(tx, kind, ref);
   }
 
-  /** Starts the scheduler. A due timer without a handler is removed. */
+  /** Starts the scheduler. */
   open(handlers: Partial<TimerHandlers>): void {
-    this.#running = this.#run(handlers);
+    this.#handlers = handlers;
+    this.#kinds = Object.keys(handlers);
+    this.#running = this.#run();
+  }
+
+  /** The number of timers that wait for a program that knows their kind. */
+  countUnknown(reader: Reader): number {
+    return countTimersExcept(reader, this.#kinds);
   }
 
   /** Resolves after the transaction in progress. Timers stay for the next process. */
@@ -85,13 +95,13 @@ export class Timers {
     await this.#running;
   }
 
-  async #run(handlers: Partial<TimerHandlers>): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       this.#firing = null;
       try {
-        const wait_ms = await this.#store.read((reader) => this.#untilDue(firstTimer(reader)));
-        if (wait_ms <= 0) await this.#store.write((tx) => this.#fire(tx, handlers));
+        const wait_ms = await this.#store.read((reader) => this.#untilDue(firstTimer(reader, this.#kinds)));
+        if (wait_ms <= 0) await this.#store.write((tx) => this.#fire(tx));
         else await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
       } catch (error) {
         this.#log.error({ err: error, timer: this.#firing }, 'a timer failed; trying again');
@@ -115,13 +125,13 @@ export class Timers {
   }
 
   /** Fires the first timer, if it is due. */
-  #fire(tx: Tx, handlers: Partial<TimerHandlers>): void {
-    const row = firstTimer(tx);
+  #fire(tx: Tx): void {
+    const row = firstTimer(tx, this.#kinds);
     if (!row || this.#untilDue(row) > 0) return;
     const kind = row.kind as TimerKind;
     this.#firing = { kind, ref: row.ref };
     this.clear(tx, kind, row.ref);
-    const handler = handlers[kind] as ((tx: Tx, timer: Timer) => void) | undefined;
-    handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
+    const handler = this.#handlers[kind] as (tx: Tx, timer: Timer) => void;
+    handler(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
   }
 }

@@ -4,7 +4,16 @@ import type { Bool, Json } from './columns.ts';
 
 export interface WorkTables {
   facts: { id: Generated<number>; ts: number; kind: string; ref: string; payload: Json };
-  fact_cursors: { consumer: string; fact_id: number };
+  /** How far a consumer is in the facts of one kind. */
+  fact_cursors: {
+    num: Generated<number>;
+    consumer: string;
+    /** Empty: where the consumer was when all kinds shared a cursor. Cursors that are missing start there. */
+    kind: string;
+    fact_id: number;
+    /** When a program last used it, so that the cursors of removed consumers can be deleted. */
+    used_at: number;
+  };
   outbox: {
     id: Generated<number>;
     node_id: string;

@@ -1,6 +1,6 @@
 /** Queries about facts and the cursors of their consumers. */
 import { type Insertable, type Selectable, sql } from 'kysely';
-import { jsonArrayTable } from '../../store/json-array-table.ts';
+import { jsonArrayTable, jsonNumbers } from '../../store/json-array-table.ts';
 import { preparedInsert, preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -14,53 +14,93 @@ export function insertFact(tx: Tx, row: Insertable<Tables['facts']>): void {
   tx.run(newFact(tx, row));
 }
 
-/** Ensures that exactly these consumers have a cursor; a new one starts before the oldest fact. */
-export function putConsumers(tx: Tx, names: readonly string[]): void {
-  tx.run(tx.sql.deleteFrom('fact_cursors').where('consumer', 'not in', names));
-  for (const consumer of names) {
-    tx.run(
-      tx.sql
-        .insertInto('fact_cursors')
-        .values({ consumer, fact_id: 0 })
-        .onConflict((conflict) => conflict.doNothing()),
-    );
-  }
+/**
+ * Ensures that a consumer has a cursor for a kind, and returns the cursor's number. A new one starts before the oldest
+ * fact, or where the consumer was before it had a cursor for each kind. `now`: Unix milliseconds.
+ */
+export function putCursor(tx: Tx, consumer: string, kind: string, now: number): number {
+  const earlier = tx.get(
+    tx.sql.selectFrom('fact_cursors').select('fact_id').where('consumer', '=', consumer).where('kind', '=', ''),
+  );
+  const row = { consumer, kind, fact_id: earlier?.fact_id ?? 0, used_at: now };
+  const put = tx.sql
+    .insertInto('fact_cursors')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['kind', 'consumer']).doUpdateSet({ used_at: now }))
+    .returning('num');
+  return tx.get(put)!.num;
 }
 
-const allCursors = preparedQuery((builder) => builder.selectFrom('fact_cursors').selectAll());
+const isPassed = sql<boolean>`NOT EXISTS (
+  SELECT 1 FROM fact_cursors AS c WHERE c.kind = facts.kind AND c.fact_id < facts.id
+)`;
 
-/** The id of the last fact that each consumer has passed. */
-export function getCursors(reader: Reader): Map<string, number> {
-  return new Map(reader.all(allCursors(reader)).map(({ consumer, fact_id }) => [consumer, fact_id]));
+/** Records that a program still uses these cursors, given by number. `now`: Unix milliseconds. */
+export function touchCursors(tx: Tx, cursors: readonly number[], now: number): void {
+  tx.run(tx.sql.updateTable('fact_cursors').set({ used_at: now }).where('num', 'in', cursors));
 }
 
-const nextFacts = preparedQuery((builder, id: number) =>
+/** Deletes the cursors that no program has used since `before` (Unix milliseconds). */
+export function deleteUnusedCursors(tx: Tx, before: number): void {
+  tx.run(tx.sql.deleteFrom('fact_cursors').where('used_at', '<', before));
+}
+
+/**
+ * Deletes the facts that every cursor of their kind has passed. Facts of kinds without a cursor are deleted if they were
+ * recorded before `before` (Unix milliseconds).
+ */
+export function deletePassedFacts(tx: Tx, before: number): void {
+  const claimed = sql<boolean>`facts.kind IN (SELECT kind FROM fact_cursors)`;
+  const passed = tx.sql.deleteFrom('facts').where(isPassed);
+  tx.run(passed.where(({ or, eb }) => or([claimed, eb('ts', '<', before)])));
+}
+
+const allCursors = preparedQuery((builder) =>
+  builder.selectFrom('fact_cursors').select(['num', 'fact_id']).where('kind', '!=', ''),
+);
+
+/** The id of the last fact that each cursor has passed, by the cursor's number. */
+export function getCursors(reader: Reader): Map<number, number> {
+  return new Map(reader.all(allCursors(reader)).map(({ num, fact_id }) => [num, fact_id]));
+}
+
+const nextFacts = preparedQuery((builder, id: number, kinds: string) =>
   builder
     .selectFrom('facts')
     .selectAll()
     .where('id', '>', id)
+    .where('kind', 'in', builder.selectFrom(jsonArrayTable(kinds).as('each')).select('each.value'))
     .orderBy('id')
     .limit(limits.facts_per_transaction),
 );
 
-/** Facts after this one, oldest first, at most `limits.facts_per_transaction`. */
-export function factsAfter(reader: Reader, id: number): FactRow[] {
-  return reader.all(nextFacts(reader, id));
+/** Facts of these kinds after this id, oldest first, at most `limits.facts_per_transaction`. */
+export function factsAfter(reader: Reader, id: number, kinds: readonly string[]): FactRow[] {
+  return reader.all(nextFacts(reader, id, JSON.stringify(kinds)));
 }
 
-const movedCursors = preparedQuery((builder, names: string, fact_id: number) =>
+const movedCursors = preparedQuery((builder, cursors: string, fact_id: number) =>
   builder
     .updateTable('fact_cursors')
     .set({ fact_id })
     .where('fact_id', '<', fact_id)
-    .where('consumer', 'in', builder.selectFrom(jsonArrayTable(names).as('each')).select('each.value')),
+    .where('num', 'in', builder.selectFrom(jsonNumbers(cursors).as('each')).select('each.value')),
 );
-const passedFacts = preparedQuery((builder) =>
-  builder.deleteFrom('facts').where('id', '<=', sql<number>`(SELECT min(fact_id) FROM fact_cursors)`),
+const passedFacts = preparedQuery((builder, ids: string) =>
+  builder
+    .deleteFrom('facts')
+    .where('id', 'in', builder.selectFrom(jsonNumbers(ids).as('each')).select('each.value'))
+    .where(isPassed),
 );
 
-/** Moves the cursors of these consumers to a fact, and deletes the facts that every consumer has passed. */
-export function passFacts(tx: Tx, consumers: readonly string[], fact_id: number): void {
-  tx.run(movedCursors(tx, JSON.stringify(consumers), fact_id));
-  tx.run(passedFacts(tx));
+/** Moves cursors past these facts, and deletes those of the facts that every cursor of their kind has passed. */
+export function passFacts(tx: Tx, cursors: readonly number[], fact_ids: readonly number[]): void {
+  tx.run(movedCursors(tx, JSON.stringify(cursors), fact_ids.at(-1)!));
+  tx.run(passedFacts(tx, JSON.stringify(fact_ids)));
+}
+
+/** The number of facts of other kinds than these. */
+export function countFactsExcept(reader: Reader, kinds: readonly string[]): number {
+  const others = reader.sql.selectFrom('facts').where('kind', 'not in', kinds);
+  return reader.get(others.select((fn) => fn.fn.countAll<number>().as('facts')))!.facts;
 }

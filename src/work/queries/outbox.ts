@@ -11,6 +11,12 @@ export function listIntents(reader: Reader): IntentRow[] {
   return reader.all(reader.sql.selectFrom('outbox').selectAll().orderBy('id'));
 }
 
+/** The number of intents of other kinds than these. */
+export function countIntentsExcept(reader: Reader, kinds: readonly string[]): number {
+  const others = reader.sql.selectFrom('outbox').where('kind', 'not in', kinds);
+  return reader.get(others.select((fn) => fn.fn.countAll<number>().as('intents')))!.intents;
+}
+
 const newIntent = preparedInsert('outbox', 'id');
 
 /** Returns the intent's id. */

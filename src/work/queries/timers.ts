@@ -1,4 +1,6 @@
 /** Queries about timers. There is at most one per kind and ref. */
+import { sql } from 'kysely';
+import { jsonArrayTable } from '../../store/json-array-table.ts';
 import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -17,13 +19,27 @@ export function putTimer(tx: Tx, { kind, ref, due_at, payload }: TimerRow): void
   tx.run(setTimer(tx, kind, ref, due_at, payload));
 }
 
-const earliestTimer = preparedQuery((builder) =>
-  builder.selectFrom('timers').selectAll().orderBy('due_at').limit(1),
+/** The expression keeps SQLite from using the index by kind, which would read and sort all timers of these kinds. */
+const kind_without_index = sql<string>`kind || ''`;
+
+const earliestTimer = preparedQuery((builder, kinds: string) =>
+  builder
+    .selectFrom('timers')
+    .selectAll()
+    .where(kind_without_index, 'in', builder.selectFrom(jsonArrayTable(kinds).as('each')).select('each.value'))
+    .orderBy('due_at')
+    .limit(1),
 );
 
-/** The timer that is due first. */
-export function firstTimer(reader: Reader): TimerRow | undefined {
-  return reader.get(earliestTimer(reader));
+/** The timer of these kinds that is due first. */
+export function firstTimer(reader: Reader, kinds: readonly string[]): TimerRow | undefined {
+  return reader.get(earliestTimer(reader, JSON.stringify(kinds)));
+}
+
+/** The number of timers of other kinds than these. */
+export function countTimersExcept(reader: Reader, kinds: readonly string[]): number {
+  const others = reader.sql.selectFrom('timers').where('kind', 'not in', kinds);
+  return reader.get(others.select((fn) => fn.fn.countAll<number>().as('timers')))!.timers;
 }
 
 /** Returns whether there is such a timer. */
