@@ -8,6 +8,23 @@ export const MAIN_NODE = 'main';
 export const NODE_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
+ * A link to a node, carried by everything that the plane decides because of what the node said over it. See
+ * `store/links.ts`.
+ */
+export interface Link {
+  readonly node_id: string;
+  /** Null: the plane calls the node directly, so no other link can speak for it. */
+  readonly position: { readonly incarnation: number; readonly epoch: number } | null;
+  /** Ends the link. A new one starts with a snapshot. Idempotent. */
+  end(): void;
+}
+
+/** The link to a node in this process. */
+export function directLink(node_id: string): Link {
+  return { node_id, position: null, end: () => {} };
+}
+
+/**
  * A machine that runs agents. Three implementations pass the same tests: `node/` (this machine), `link/plane/remote-node.ts`
  * (another machine) and `testing/simulated-node`. A node handles files and processes, and knows no teams, ACP or users.
  *
@@ -16,6 +33,8 @@ export const NODE_ID = /^[A-Za-z0-9._-]{1,64}$/;
  */
 export interface Node {
   readonly id: string;
+  /** The link over which the node would answer a call now; null if there is none. */
+  readonly link: Link | null;
 
   /**
    * Attaches a sink: calls `sink.snapshot` once with every session on the node's disk, and then `fact` and `wake` when
@@ -75,7 +94,8 @@ export interface Node {
 }
 
 export interface NodeSink {
-  snapshot(sessions: SessionView[]): Promise<void>;
+  /** `link`: the one over which the snapshot came. */
+  snapshot(sessions: SessionView[], link: Link): Promise<void>;
   fact(fact: SessionFact): void;
   /**
    * There may be more to read in this session; `stream`: only in this stream. A wake carries no data, and a lost one only

@@ -13,16 +13,18 @@ import { makePrivateFolder } from '../base/files.ts';
 import { readBootId } from '../base/proc.ts';
 import { version } from '../base/version.ts';
 import type { StreamName } from '../core/event.ts';
-import type {
-  Folders,
-  Node,
-  NodeHealth,
-  NodeSink,
-  ProgramFinding,
-  ProgramQuestion,
-  SessionFact,
-  SessionView,
-  StopReport,
+import {
+  directLink,
+  type Folders,
+  type Link,
+  type Node,
+  type NodeHealth,
+  type NodeSink,
+  type ProgramFinding,
+  type ProgramQuestion,
+  type SessionFact,
+  type SessionView,
+  type StopReport,
 } from '../core/node.ts';
 import { Problem, problems } from '../core/problem.ts';
 import type { Launch, StreamSizes } from '../core/session.ts';
@@ -66,6 +68,7 @@ export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNod
 
 class MachineNode implements LocalNode {
   readonly id: string;
+  readonly link: Link;
   readonly folders: Folders;
   readonly #host: SessionHost;
   readonly #options: LocalNodeOptions;
@@ -94,6 +97,7 @@ class MachineNode implements LocalNode {
     this.#options = options;
     this.#root = root;
     this.id = options.id;
+    this.link = directLink(options.id);
     this.folders = options.folders;
     const { log, clock, launcher = new Launcher() } = options;
     this.#host = {
@@ -191,7 +195,10 @@ class MachineNode implements LocalNode {
   async attach(sink: NodeSink): Promise<void> {
     this.#sink = sink;
     this.#held = [];
-    await sink.snapshot([...this.#sessions.values()].map((session) => session.view()));
+    await sink.snapshot(
+      [...this.#sessions.values()].map((session) => session.view()),
+      this.link,
+    );
     if (this.#sink !== sink) return;
     const held = this.#held;
     this.#held = null;

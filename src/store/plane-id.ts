@@ -18,9 +18,15 @@ export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneId
   const now = clock.now();
   return store.write((tx) => {
     const plane_id = findOrInsert(tx, 'plane_id', fresh);
-    const made = Number(findOrInsert(tx, 'incarnation', String(now)));
-    return { plane_id, incarnation: Math.max(made, Number(find(tx, 'restored_at_ms') ?? 0)) };
+    findOrInsert(tx, 'incarnation', String(now));
+    return { plane_id, incarnation: currentIncarnation(tx) };
   });
+}
+
+/** The incarnation according to the database; 0 in a database without an identity. */
+export function currentIncarnation(reader: Reader): number {
+  const [created, restored] = [find(reader, 'incarnation'), find(reader, 'restored_at_ms')];
+  return Math.max(Number(created ?? 0), Number(restored ?? 0));
 }
 
 function findOrInsert(tx: Tx, key: string, fresh: string): string {

@@ -1,6 +1,14 @@
 /** A node without processes: it records the sessions that are started, and reports only what a test scripts. */
 import type { StreamName } from '../core/event.ts';
-import type { Folders, Node, NodeSink, SessionFact, SessionView } from '../core/node.ts';
+import {
+  directLink,
+  type Folders,
+  type Link,
+  type Node,
+  type NodeSink,
+  type SessionFact,
+  type SessionView,
+} from '../core/node.ts';
 import { Problem, problems } from '../core/problem.ts';
 import type { Launch } from '../core/session.ts';
 
@@ -9,6 +17,7 @@ const NOTHING = Buffer.alloc(0);
 
 export class ScriptedNode implements Node {
   readonly id = 'main';
+  link: Link | null = directLink('main');
   readonly views = new Map<string, SessionView>();
   folders = {
     resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
@@ -24,11 +33,16 @@ export class ScriptedNode implements Node {
 
   async attach(sink: NodeSink): Promise<void> {
     this.#sink = sink;
-    await sink.snapshot([...this.views.values()]);
+    await sink.snapshot([...this.views.values()], this.link!);
   }
 
   async detach(): Promise<void> {
     this.#sink = null;
+  }
+
+  /** Reports all sessions, or only these, as when a link is opened. */
+  async sendSnapshot(link: Link, views = [...this.views.values()]): Promise<void> {
+    await this.#sink!.snapshot(views, link);
   }
 
   /** Reports the next fact of a session. */
@@ -49,6 +63,12 @@ export class ScriptedNode implements Node {
   /** Writes to the session's stdout. */
   write(session_id: string, bytes: Uint8Array): void {
     this.#stdout.set(session_id, Buffer.concat([this.#stdout.get(session_id) ?? NOTHING, bytes]));
+    this.#sink?.wake(session_id);
+  }
+
+  /** Replaces everything that the session has written to stdout, as another program could. */
+  overwrite(session_id: string, bytes: Uint8Array): void {
+    this.#stdout.set(session_id, Buffer.from(bytes));
     this.#sink?.wake(session_id);
   }
 

@@ -6,6 +6,7 @@ import { sleep } from '../base/async.ts';
 import type { StreamName } from '../core/event.ts';
 import type {
   Folders,
+  Link,
   Node,
   NodeHealth,
   NodeSink,
@@ -76,6 +77,10 @@ class RetryingNode implements Node {
 
   get id(): string {
     return this.#remote.id;
+  }
+
+  get link(): Link | null {
+    return this.#remote.link;
   }
 
   async attach(sink: NodeSink): Promise<void> {
@@ -159,10 +164,10 @@ class RetryingNode implements Node {
     return {
       fact: deliver,
       wake: (session_id, stream) => sink.wake(session_id, stream),
-      snapshot: async (views) => {
+      snapshot: async (views, link) => {
         if (!first) return views.flatMap((view) => view.facts).forEach(deliver);
         for (const view of views) this.#facts.set(view.session_id, view.facts.at(-1)?.number ?? 0);
-        await sink.snapshot(views);
+        await sink.snapshot(views, link);
       },
     };
   }

@@ -60,7 +60,7 @@ function world(
       if (fact.body.kind === 'ended') over();
     },
     frames: () => Promise.reject(new Error('no frames are expected')),
-    rebase: async (_session, stream) => {
+    rebase: async (_session, { stream }) => {
       rebased.push(stream);
       if (rebased.length > 10) throw new Error('rebased repeatedly');
     },

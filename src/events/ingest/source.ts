@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
-import type { Node, SessionFact } from '../../core/node.ts';
+import type { Link, Node, SessionFact } from '../../core/node.ts';
 import type { Redactor } from '../../core/redaction.ts';
 import type { Store } from '../../store/store.ts';
 import type { Piece } from './frames.ts';
@@ -53,6 +53,15 @@ export interface FrameBatch {
   spilling: boolean;
 }
 
+/** A spool that does not have the bytes that follow the committed ones. */
+export interface SpoolLoss {
+  stream: StreamName;
+  /** The committed offset. */
+  offset: number;
+  /** The link over which the spool was read. */
+  link: Link | null;
+}
+
 export interface IngestOptions {
   node: Node;
   store: Store;
@@ -64,8 +73,11 @@ export interface IngestOptions {
   handleFact(session_id: string, fact: SessionFact): Promise<void>;
   /** Commits frames, their effects, and the offset. Throws `StaleBatch` like `Store.ingest`. */
   frames(batch: FrameBatch): Promise<unknown>;
-  /** Commits that a spool lost bytes. Its current beginning then corresponds to the stream's committed offset. */
-  rebase(session_id: string, stream: StreamName): Promise<void>;
+  /**
+   * Commits that a spool lost bytes. Its current beginning then corresponds to the stream's committed offset. Throws
+   * `StaleBatch` if that is no longer the reader's, and `node_unreachable` if there is a newer link to the node.
+   */
+  rebase(session_id: string, loss: SpoolLoss): Promise<void>;
   /** How long the harmless beginning of a secret is held back, in milliseconds. */
   hold_ms?: number;
   /** Memory for the unfinished lines of all ACP conversations together, in bytes. */

@@ -8,7 +8,7 @@
 
 import { keptBytes } from '../../base/kept-bytes.ts';
 import type { StreamName } from '../../core/event.ts';
-import type { SessionFact } from '../../core/node.ts';
+import type { Link, SessionFact } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
 import type { Redactor } from '../../core/redaction.ts';
 import type { IngestBatch } from '../../store/store.ts';
@@ -83,6 +83,8 @@ export class StreamReader {
   /** The spool lost bytes, so it never reaches the size in the `ended` fact. */
   #lost = false;
   #held: Held | null = null;
+  /** The link of the last read. */
+  #link: Link | null = null;
   /** Number of committed bytes at the end that may be the harmless beginning of a secret. */
   #committed_prefix_bytes = 0;
   /** Commits held-back bytes too, because no more bytes will arrive. */
@@ -211,8 +213,9 @@ export class StreamReader {
 
   /** Continues at the committed offset after the spool was truncated. */
   async #rebase(): Promise<void> {
-    await this.#options.rebase(this.#cursor.session_id, this.name);
     const state = this.#committed;
+    const loss = { stream: this.name, offset: state.offset, link: this.#link };
+    await this.#options.rebase(this.#cursor.session_id, loss);
     state.base = state.offset;
     state.tail = new Uint8Array();
     this.#held = null;
@@ -321,6 +324,7 @@ export class StreamReader {
 
   /** Returns null if the spool no longer has these bytes, and no bytes if even its beginning cannot be read. */
   async #read(from: number, max: number, into?: Uint8Array): Promise<Uint8Array | null> {
+    this.#link = this.#options.node.link;
     try {
       return await this.#options.node.read(this.#cursor.session_id, this.name, from, max, into);
     } catch (error) {

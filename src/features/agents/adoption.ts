@@ -6,9 +6,10 @@
 
 import { newId } from '../../base/ids.ts';
 import { showArgv } from '../../core/argv.ts';
-import { MAIN_NODE, type NodeSink, type SessionFact, type SessionView } from '../../core/node.ts';
+import { type Link, MAIN_NODE, type NodeSink, type SessionFact, type SessionView } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
+import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { findUser, oldestRoots } from '../../store/users.ts';
 import type { AgentCore } from './core.ts';
@@ -19,6 +20,7 @@ import {
   insertAgent,
   insertSession,
   liveSessions,
+  type SessionRow,
   updateAgent,
   updateSession,
 } from './queries/agents.ts';
@@ -28,7 +30,7 @@ import { newAgentDefaults } from './records.ts';
 /** Receives what a node reports while it is attached: the snapshot first, then facts and wake-ups. */
 export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: string, ingest: Ingest): NodeSink {
   return {
-    snapshot: (views) => adopt(core, reconciler, node_id, ingest, views),
+    snapshot: (views, link) => adopt(core, reconciler, ingest, views, link),
     fact: (fact) => {
       ingest.fact(fact);
       void discardStarted(core, node_id, fact);
@@ -37,14 +39,18 @@ export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: strin
   };
 }
 
+/** Throws `node_unreachable` as soon as there is a newer link to the node, whose snapshot counts instead. */
 async function adopt(
   core: AgentCore,
   reconciler: Reconciler,
-  node_id: string,
   ingest: Ingest,
   views: SessionView[],
+  link: Link,
 ): Promise<void> {
   const { store, log } = core;
+  const { node_id } = link;
+  // Read first, because the snapshot does not contain sessions that start while it is processed.
+  const expected = await store.read((reader) => startedSessions(core, reader, node_id));
   const seen = new Set(views.map((view) => view.session_id));
   for (const view of views) {
     const known = await store.read((reader) => findSession(reader, view.session_id));
@@ -60,31 +66,40 @@ async function adopt(
       await forget(core, node_id, view.session_id);
       continue;
     }
-    if (known && view.stdin_bytes > known.stdin_bytes) await store.write((tx) => loseStdin(core, tx, view));
-    if (state === null) {
-      if (await store.write((tx) => isUnwanted(core, tx, node_id, view))) continue;
-      await store.write((tx) => recover(core, tx, node_id, view));
-      log.warn(
-        { session_id: view.session_id, agent_id: view.launch.agent_id },
-        'recovered a session that the database does not know',
-      );
-    }
+    if (known && view.stdin_bytes > known.stdin_bytes)
+      await writeForLink(store, link, (tx) => loseStdin(core, tx, view));
+    if (state === null && !(await writeForLink(store, link, (tx) => adoptUnknown(core, tx, node_id, view))))
+      continue;
     // Before its end is reconciled, which treats undelivered answers as lost.
     if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
     ingest.follow(view.session_id, view.facts);
   }
-  await store.write((tx) => discardForgottenExcept(tx, node_id, seen));
-  for (const session of await store.read((reader) => lostSessions(core, reader, node_id, seen))) {
-    const message = 'the session directory is gone';
-    await reconciler.reconcileWithoutProcess(session.id, {
-      exit_code: null,
-      exit_signal: null,
-      reason: 'session_lost',
-      message,
+  await writeForLink(store, link, (tx) => discardForgottenExcept(tx, node_id, seen));
+  for (const session of expected) {
+    if (seen.has(session.id)) continue;
+    await writeForLink(store, link, (tx) => {
+      if (!isUnchanged(tx, session)) return;
+      reconciler.endWithoutProcess(tx, session.id, {
+        exit_code: null,
+        exit_signal: null,
+        reason: 'session_lost',
+        message: 'the session directory is gone',
+      });
     });
     // Lets the session's reader notice the end.
     ingest.wake(session.id);
   }
+}
+
+/** Recovers a session that the database did not know. Returns false if it must not be followed. */
+function adoptUnknown(core: AgentCore, tx: Tx, node_id: string, view: SessionView): boolean {
+  const known = findSession(tx, view.session_id);
+  if (known) return known.node_id === node_id && known.state !== 'ended';
+  if (isUnwanted(core, tx, node_id, view)) return false;
+  recover(core, tx, node_id, view);
+  const fields = { session_id: view.session_id, agent_id: view.launch.agent_id };
+  tx.afterCommit(() => core.log.warn(fields, 'recovered a session that the database does not know'));
+  return true;
 }
 
 /** Whether the session's agent was deleted or forgotten; then an intent removes the session from the node. */
@@ -117,17 +132,25 @@ async function forget(core: AgentCore, node_id: string, session_id: string): Pro
   }
 }
 
-/** Sessions that are live in the database, unknown to the node, and not waiting in the outbox to be started. */
-function lostSessions(core: AgentCore, reader: Reader, node_id: string, seen: Set<string>) {
-  return liveSessions(reader, node_id).filter((session) => {
-    return !seen.has(session.id) && !core.outbox.isPending(reader, session.id, 'start');
-  });
+/** Live sessions that the node must have, because they do not wait in the outbox to be started. */
+function startedSessions(core: AgentCore, reader: Reader, node_id: string): SessionRow[] {
+  const started: SessionRow[] = [];
+  for (const session of liveSessions(reader, node_id)) {
+    if (!core.outbox.isPending(reader, session.id, 'start')) started.push(session);
+  }
+  return started;
+}
+
+/** Whether nothing was heard of the session since its row was read. */
+function isUnchanged(reader: Reader, { id, state, fact }: SessionRow): boolean {
+  const now = findSession(reader, id);
+  return now !== undefined && now.state === state && now.fact === fact;
 }
 
 /** The node has more input than the database, because an older database was restored: new input would get wrong offsets. */
-function loseStdin(core: AgentCore, tx: Tx, { session_id }: SessionView): void {
+function loseStdin(core: AgentCore, tx: Tx, { session_id, stdin_bytes }: SessionView): void {
   const session = findSession(tx, session_id);
-  if (!session || session.stdin_lost === 1) return;
+  if (!session || session.stdin_lost === 1 || stdin_bytes <= session.stdin_bytes) return;
   updateSession(tx, session.num, { stdin_lost: 1 });
   core.records.logError(tx, session.agent_id, session_id, 'stdin_lost', problems.stdinLost().message);
 }

@@ -5,6 +5,7 @@
 import { limits } from '../../base/limits.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
+import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -116,6 +117,7 @@ export class Forgetting {
     const { store, audit, log } = this.#core;
     const node = this.#core.nodes.get(node_id);
     await node.reach();
+    const { link } = node;
     let survivors: number[] = [];
     try {
       ({ survivors } = await node.stop(session_id, limits.stop_grace_ms));
@@ -127,7 +129,7 @@ export class Forgetting {
       if (code !== problems.sessionNotFound().code) throw error;
     }
     const { agent_id } = payload;
-    await store.write((tx) => {
+    await writeForLink(store, link, (tx) => {
       deleteForgotten(tx, session_id);
       const details = { node_id, session_id, survivors };
       const event = 'forgotten_session_ended';

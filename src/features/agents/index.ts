@@ -45,7 +45,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       load: (session_id) => reconciler.load(session_id, node.id),
       handleFact: (session_id, fact) => reconciler.reconcile(session_id, fact),
       frames: (batch) => core.session.onFrames(batch),
-      rebase: (session_id, stream) => reconciler.rebase(session_id, stream),
+      rebase: (session_id, loss) => reconciler.rebase(session_id, loss),
     });
     return { ingest, sink: nodeSink(own, reconciler, node.id, ingest) };
   };

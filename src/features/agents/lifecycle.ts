@@ -7,7 +7,7 @@ import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import type { Node, StopReport } from '../../core/node.ts';
+import type { Link, Node, StopReport } from '../../core/node.ts';
 import {
   agentProcessesSurvived,
   explainRefusal,
@@ -16,6 +16,7 @@ import {
   problems,
 } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
+import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
@@ -272,6 +273,7 @@ export class Lifecycle {
     if (!found) return;
     const { session, agent, environment } = found;
     const node = this.#core.nodes.get(agent.node_id);
+    const { link } = node;
     const actor_token = this.#core.secrets.actorToken(session_id);
     try {
       // The agent counts as live from here on, so nobody else gets a worktree at its path.
@@ -305,10 +307,10 @@ export class Lifecycle {
           reason: 'workdir_refused',
           message: explainRefusal(error),
         } as const;
-        return this.#reconciler.reconcileWithoutProcess(session_id, exit);
+        return this.#reconciler.reconcileWithoutProcess(session_id, exit, link);
       }
       if (isUnreachable(error)) await this.#markPending(session, 'start');
-      else await this.#undoStart(agent.id, session, error.message);
+      else await this.#undoStart(agent.id, session, error.message, link);
       throw error;
     }
   }
@@ -319,8 +321,10 @@ export class Lifecycle {
     if (!session) return no_processes;
     await this.#reach(session, 'stop');
     if ((await this.#liveSession(session_id))?.stopping !== 1) return no_processes;
+    const node = this.#core.nodes.get(session.node_id);
+    const { link } = node;
     try {
-      return await this.#core.nodes.get(session.node_id).stop(session_id, grace_ms);
+      return await node.stop(session_id, grace_ms);
     } catch (error) {
       // It has ended meanwhile.
       if (!(await this.#liveSession(session_id))) return no_processes;
@@ -328,7 +332,7 @@ export class Lifecycle {
       if (!isUnknownSession(error)) throw error;
       // The start never reached the node, or the node lost the session: it will not report an end.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
-      await this.#reconciler.reconcileWithoutProcess(session_id, exit);
+      await this.#reconciler.reconcileWithoutProcess(session_id, exit, link);
       return no_processes;
     }
   }
@@ -374,8 +378,13 @@ export class Lifecycle {
   }
 
   /** The node rejected the start before it created anything. */
-  async #undoStart(agent_id: string, session: SessionRow, error: string): Promise<void> {
-    await this.#core.store.write((tx) => {
+  async #undoStart(
+    agent_id: string,
+    session: SessionRow,
+    error: string,
+    link: Link | null,
+  ): Promise<void> {
+    await writeForLink(this.#core.store, link, (tx) => {
       if (!isStarting(tx, session.id)) return;
       const row = this.#core.records.mustFind(tx, agent_id);
       this.#undo(tx, row, session, error);

@@ -3,12 +3,12 @@
  * the log together, and moves the session's fact cursor. Ingest passes facts in order, and the end after the last byte.
  */
 
-import type { StreamName } from '../../core/event.ts';
-import type { SessionEnd, SessionFact } from '../../core/node.ts';
+import type { Link, SessionEnd, SessionFact } from '../../core/node.ts';
 import type { Exit } from '../../core/session.ts';
-import type { SessionCursor } from '../../events/ingest/source.ts';
+import type { SessionCursor, SpoolLoss } from '../../events/ingest/source.ts';
 import { lastOutputText } from '../../store/event-rows/read.ts';
 import { outputBytes, rebaseSpool, type SpoolRow, spoolsOf } from '../../store/event-rows/spools.ts';
+import { writeForLink } from '../../store/links.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AgentCore } from './core.ts';
 import { limits } from './limits.ts';
@@ -80,9 +80,12 @@ export class Reconciler {
     });
   }
 
-  /** Ends a session whose end no node will report, because its start was rejected or the node no longer has it. */
-  async reconcileWithoutProcess(session_id: string, exit: Exit): Promise<void> {
-    await this.#core.store.write((tx) => this.endWithoutProcess(tx, session_id, exit));
+  /**
+   * Ends a session whose end no node will report, because its start was rejected or the node no longer has it. `link`: where
+   * the node said so; throws like `writeForLink`.
+   */
+  async reconcileWithoutProcess(session_id: string, exit: Exit, link: Link | null): Promise<void> {
+    await writeForLink(this.#core.store, link, (tx) => this.endWithoutProcess(tx, session_id, exit));
   }
 
   /** Like `reconcileWithoutProcess`, in a transaction. Does nothing for a session that has ended or is unknown. */
@@ -101,18 +104,18 @@ export class Reconciler {
   }
 
   /** Another program changed the spool file: continues with its new content, and logs that output may be missing. */
-  async rebase(session_id: string, stream: StreamName): Promise<void> {
-    await this.#core.store.write((tx) => {
+  async rebase(session_id: string, { stream, offset, link }: SpoolLoss): Promise<void> {
+    await writeForLink(this.#core.store, link, (tx) => {
       const session = findSession(tx, session_id);
-      if (!session) return;
-      const spool = rebaseSpool(tx, session.num, stream);
+      if (!session || session.state === 'ended') return;
+      rebaseSpool(tx, session.num, stream, offset);
       this.#core.records.logError(
         tx,
         session.agent_id,
         session.id,
         'output_truncated',
-        `the ${stream} file was changed by another program; output between ${spool.offset} and there may be missing`,
-        { stream, offset: spool.offset },
+        `the ${stream} file was changed by another program; output between ${offset} and there may be missing`,
+        { stream, offset },
       );
     });
   }

@@ -14,7 +14,7 @@ import { sleep, Wake } from '../../base/async.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
-import type { NodeSink, SessionFact, SessionView } from '../../core/node.ts';
+import type { Link, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { StreamSizes } from '../../core/session.ts';
 import { limits } from '../limits.ts';
@@ -62,7 +62,9 @@ export interface NodeIdentity {
   version: string;
 }
 
-export class Attachment {
+export class Attachment implements Link {
+  readonly node_id: string;
+  readonly position: LinkPosition;
   readonly commands: Client<typeof NodeService>;
   readonly headers: Record<string, string>;
   readonly pulls = new Pulls((session_id) => this.#sink?.wake(session_id));
@@ -84,6 +86,8 @@ export class Attachment {
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
+    this.node_id = options.node_id;
+    this.position = options.position;
     this.headers = { [LINK_HEADER]: formatPosition(options.position) };
     this.commands = createClient(NodeService, options.control.transport);
     this.ended = new Promise((resolve) => {
@@ -196,7 +200,7 @@ export class Attachment {
     const fields = [hello.instanceId, hello.diskId, hello.speaks?.version ?? ''];
     if (fields.some((field) => field.length > limits.link_word_chars_max))
       throw new ProtocolError('the hello is too long');
-    const { node_id } = this.#options;
+    const { node_id } = this;
     const wrong = versionMismatch(hello.speaks, { us: 'this plane', them: `node ${node_id}` });
     if (wrong) throw new Problem('bad_gateway', 'version_skew', wrong);
     this.#identity = {
@@ -237,7 +241,7 @@ export class Attachment {
   }
 
   #logProtocolError(err: ProtocolError): void {
-    this.#options.log.warn({ node_id: this.#options.node_id, err }, 'node breaks the protocol');
+    this.#options.log.warn({ node_id: this.node_id, err }, 'node breaks the protocol');
   }
 
   #call({ id, method, params, token }: Upcall): void {
@@ -263,7 +267,7 @@ export class Attachment {
    */
   async *#requests(): AsyncGenerator<AttachRequest> {
     const { signal } = this.#stop;
-    const { position, node_id } = this.#options;
+    const { position, node_id } = this;
     const hello = {
       planeId: position.plane_id,
       incarnation: BigInt(position.incarnation),

@@ -18,6 +18,7 @@ import type {
   Folders,
   FoundFiles,
   FoundRepositories,
+  Link,
   Node,
   NodeSink,
   ProgramFinding,
@@ -88,6 +89,10 @@ export class RemoteNode implements Node {
     this.folders = new RemoteFolders(options.id, (method) => this.#call(method), options.worktree_root);
   }
 
+  get link(): Link | null {
+    return this.#link;
+  }
+
   /** The node that answered, while a link is attached. */
   get identity(): NodeIdentity | null {
     return this.#link?.identity ?? null;
@@ -124,7 +129,7 @@ export class RemoteNode implements Node {
         this.#link = null;
         this.#options.onDown(reason);
       });
-      await sink.snapshot(views);
+      await sink.snapshot(views, link);
       follow(sink);
       for (const { session_id, phase } of views) if (phase !== 'ended') sink.wake(session_id);
     } catch (error) {

@@ -34,16 +34,20 @@ export function createSpools(writer: Writer, session_num: number): void {
   }
 }
 
-/** Records that the spool file lost bytes: its beginning now corresponds to the stream's committed offset. */
-export function rebaseSpool(writer: Writer, session_num: number, stream: StreamName): SpoolRow {
-  return writer.get(
+/**
+ * Records that the spool file lost bytes: its beginning now corresponds to the stream's committed offset. Throws `StaleBatch`
+ * if that is not `offset`.
+ */
+export function rebaseSpool(writer: Writer, session_num: number, stream: StreamName, offset: number): void {
+  const rebased = writer.run(
     writer.sql
       .updateTable('spools')
-      .set((eb) => ({ base: eb.ref('offset'), tail: new Uint8Array() }))
+      .set({ base: offset, tail: new Uint8Array() })
       .where('session_num', '=', session_num)
       .where('stream', '=', streamNumber(stream))
-      .returningAll(),
-  )!;
+      .where('offset', '=', offset),
+  );
+  if (rebased.changes !== 1) throw new StaleBatch();
 }
 
 export interface SpoolMove {
