@@ -4,7 +4,7 @@
  * is handled exactly once, and a consumer handles its facts in the order of their ids. A consumer that fails does not delay
  * the others.
  *
- * A program reads only the kinds that its consumers handle, and moves only its own cursors. A fact is deleted once every
+ * A program reads only the kinds that it knows, and moves only its own cursors. A fact is deleted once every
  * cursor of its kind has passed it. So an older program leaves kinds and consumers that it does not know to the newer program
  * that does. That one handles them when it starts, before facts that were recorded later, but after those that the older
  * program has already handled. What no program claims is deleted after `limits.unknown_facts_kept_ms`.
@@ -82,6 +82,31 @@ export interface FactPayloads {
 }
 export type FactKind = keyof FactPayloads;
 
+/** The kinds that this version knows, even if the feature that handles one was removed. */
+const known_kinds = {
+  session_started: true,
+  session_refused: true,
+  session_ended: true,
+  acp_failed: true,
+  acp_waits: true,
+  turn_began: true,
+  turn_ended: true,
+  prompt_removed: true,
+  session_ready: true,
+  review_opened: true,
+  review_routed: true,
+  review_closed: true,
+  elicitation_opened: true,
+  elicitation_closed: true,
+  run_changed: true,
+  run_progressed: true,
+  step_waits: true,
+  step_answered: true,
+  sign_in_required: true,
+  sign_in_over: true,
+  mail_sent: true,
+} satisfies Record<FactKind, true>;
+
 export interface Fact<K extends FactKind = FactKind> {
   id: number;
   ts_ms: number;
@@ -110,7 +135,7 @@ export class Facts {
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #consumers: readonly Consumer[] = [];
-  /** The kinds that this program handles. */
+  /** The kinds that this program knows. */
   #kinds: readonly string[] = [];
   /** When unknown facts were deleted last, in ms of `performance.now()`. */
   #swept_at_ms = 0;
@@ -135,7 +160,8 @@ export class Facts {
    */
   async open(handlers: Record<string, FactHandlers>): Promise<void> {
     this.#consumers = await this.#store.write((tx) => this.#register(tx, handlers));
-    this.#kinds = [...new Set(this.#consumers.flatMap(({ cursors }) => [...cursors.keys()]))];
+    const handled = this.#consumers.flatMap(({ cursors }) => [...cursors.keys()]);
+    this.#kinds = [...new Set([...Object.keys(known_kinds), ...handled])];
     await this.#sweep();
     this.#running = this.#run(this.#consumers);
   }

@@ -1,7 +1,7 @@
 /**
  * Timers as rows. Deferred work is a row with a due time, set and removed in the transaction that decides on it. One
  * scheduler fires due timers. The handler's transaction also removes the row, so each timer fires once, even after a
- * restart. Timers without a handler are not even read: they stay due for a newer program that knows their kind.
+ * restart. Timers of unknown kinds are not even read: they stay due for a newer program that knows them.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -32,6 +32,21 @@ export interface TimerPayloads {
 }
 export type TimerKind = keyof TimerPayloads;
 
+/** The kinds that this version knows, even if the feature that handles one was removed. */
+const known_kinds = {
+  agent_restart: true,
+  acp_silent: true,
+  turn_cancel: true,
+  review_deadline: true,
+  elicitation_deadline: true,
+  step_timeout: true,
+  mail_unacknowledged: true,
+  mail_look: true,
+  trigger: true,
+  review_to_humans: true,
+  push_retry: true,
+} satisfies Record<TimerKind, true>;
+
 export interface Timer<K extends TimerKind = TimerKind> {
   kind: K;
   /** Id of the record that the timer is about. There is one timer per kind and ref. */
@@ -53,7 +68,7 @@ export class Timers {
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #handlers: Partial<TimerHandlers> = {};
-  /** The kinds that this program handles. */
+  /** The kinds that this program knows. */
   #kinds: readonly string[] = [];
   #firing: { kind: string; ref: string } | null = null;
 
@@ -77,10 +92,10 @@ export class Timers {
     deleteTimer(tx, kind, ref);
   }
 
-  /** Starts the scheduler. */
+  /** Starts the scheduler. A due timer of a known kind without a handler is removed. */
   open(handlers: Partial<TimerHandlers>): void {
     this.#handlers = handlers;
-    this.#kinds = Object.keys(handlers);
+    this.#kinds = [...new Set([...Object.keys(known_kinds), ...Object.keys(handlers)])];
     this.#running = this.#run();
   }
 
@@ -131,7 +146,7 @@ export class Timers {
     const kind = row.kind as TimerKind;
     this.#firing = { kind, ref: row.ref };
     this.clear(tx, kind, row.ref);
-    const handler = this.#handlers[kind] as (tx: Tx, timer: Timer) => void;
-    handler(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
+    const handler = this.#handlers[kind] as ((tx: Tx, timer: Timer) => void) | undefined;
+    handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
   }
 }

@@ -123,6 +123,21 @@ test('never deletes an old fact that a consumer has not handled yet', async () =
   await again.close();
 });
 
+test('removes known facts and timers that nothing handles, because their feature was removed', async () => {
+  const facts = new Facts(common());
+  const timers = new Timers(common());
+  await record(facts, 'run_progressed a');
+  await store.write((tx) => timers.set(tx, 'trigger', 'x', now - 1, {}));
+  await facts.open({ one: consumer([], 'session_ended') });
+  timers.open({});
+  await vi.waitFor(async () => {
+    expect(await storedFacts()).toEqual([]);
+    expect(await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('ref')))).toEqual([]);
+  }, SOON);
+  await facts.close();
+  await timers.close();
+});
+
 test('leaves timers of unknown kinds due, fires the later ones, and does not look at them again and again', async () => {
   const timers = new Timers(common());
   await store.write((tx) => {
