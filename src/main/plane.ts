@@ -152,5 +152,7 @@ async function startWork(core: Core, features: FeatureSet, opened: Closing): Pro
   const waiting = await countUnknown();
   return waiting === 0
     ? []
-    : [`a newer version of svc left ${waiting} facts, timers or intents that only it can handle: upgrade svc`];
+    : [
+        `a newer version of svc left ${waiting} facts, timers or intents that only it can handle: upgrade svc`,
+      ];
 }

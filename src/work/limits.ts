@@ -3,12 +3,9 @@
 export const limits = {
   /** Maximum number of facts handled in one transaction. */
   facts_per_transaction: 16,
-  /**
-   * How long facts of unknown kinds are kept for a program that knows them, and cursors that no program uses. Long enough to
-   * undo a failed upgrade and repeat it.
-   */
+  /** How long facts of unknown kinds, and cursors that no program uses, are kept for a newer program. */
   unknown_facts_kept_ms: 7 * 86_400_000,
-  /** Interval at which these are deleted, because that reads all facts. */
+  /** Interval at which such facts and cursors are deleted, because that reads all facts. */
   unknown_facts_sweep_ms: 3_600_000,
   /** Delay before a failed fact handler runs again. */
   fact_retry_ms: 1_000,

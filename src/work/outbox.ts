@@ -257,7 +257,8 @@ export class Outbox {
   /** Leaves the lane as it is until a newer program starts, and rejects everyone who waits for its intents. */
   #block(lane: Lane, { kind, node_id }: Intent): void {
     if (!lane.blocked) {
-      const message = 'an intent is of a kind that this version does not know; upgrade svc to continue its lane';
+      const message =
+        'an intent is of a kind that this version does not know; upgrade svc to continue its lane';
       this.#log.warn({ intent: kind, lane: lane.id, node_id }, message);
     }
     lane.blocked = true;

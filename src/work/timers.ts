@@ -8,7 +8,14 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
-import { countTimersExcept, deleteTimer, firstTimer, moveTimer, putTimer, type TimerRow } from './queries/timers.ts';
+import {
+  countTimersExcept,
+  deleteTimer,
+  firstTimer,
+  moveTimer,
+  putTimer,
+  type TimerRow,
+} from './queries/timers.ts';
 
 export interface TimerPayloads {
   agent_restart: { session_id: string };

@@ -132,7 +132,9 @@ test('removes known facts and timers that nothing handles, because their feature
   timers.open({});
   await vi.waitFor(async () => {
     expect(await storedFacts()).toEqual([]);
-    expect(await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('ref')))).toEqual([]);
+    expect(await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('ref')))).toEqual(
+      [],
+    );
   }, SOON);
   await facts.close();
   await timers.close();

@@ -378,12 +378,7 @@ export class Lifecycle {
   }
 
   /** The node rejected the start before it created anything. */
-  async #undoStart(
-    agent_id: string,
-    session: SessionRow,
-    error: string,
-    link: Link | null,
-  ): Promise<void> {
+  async #undoStart(agent_id: string, session: SessionRow, error: string, link: Link | null): Promise<void> {
     await writeForLink(this.#core.store, link, (tx) => {
       if (!isStarting(tx, session.id)) return;
       const row = this.#core.records.mustFind(tx, agent_id);

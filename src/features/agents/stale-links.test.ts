@@ -72,7 +72,8 @@ test('a snapshot of an earlier link does not recover a session that the database
 test('a spool that was read over an earlier link does not move the beginning of the stream', async () => {
   const { id, session_id } = await startedAgent();
   node.write(session_id, Buffer.from('before\n'));
-  const texts = async () => (await fixture.events(id)).flatMap(({ type, data }) => (type === 'output' ? data : []));
+  const texts = async () =>
+    (await fixture.events(id)).flatMap(({ type, data }) => (type === 'output' ? data : []));
   await vi.waitFor(async () => expect(await texts()).toEqual(['before\n']), SOON);
   const newer = await newLink();
   node.overwrite(session_id, Buffer.from('new\n'));

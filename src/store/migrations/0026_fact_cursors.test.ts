@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
@@ -37,7 +37,9 @@ test('after an upgrade, consumers continue after the last fact that they have ha
   });
   await vi.waitFor(() => expect(seen.toSorted()).toEqual(['one b', 'one c', 'two c']), SOON);
   await facts.close();
-  const kinds = await store.read((reader) => reader.all(reader.sql.selectFrom('fact_cursors').select('kind')));
+  const kinds = await store.read((reader) =>
+    reader.all(reader.sql.selectFrom('fact_cursors').select('kind')),
+  );
   expect(kinds).toEqual([{ kind: 'review_opened' }, { kind: 'review_opened' }]);
   await store.close();
   await rm(folder, { recursive: true, force: true });

@@ -20,7 +20,11 @@ export function insertFact(tx: Tx, row: Insertable<Tables['facts']>): void {
  */
 export function putCursor(tx: Tx, consumer: string, kind: string, now: number): number {
   const earlier = tx.get(
-    tx.sql.selectFrom('fact_cursors').select('fact_id').where('consumer', '=', consumer).where('kind', '=', ''),
+    tx.sql
+      .selectFrom('fact_cursors')
+      .select('fact_id')
+      .where('consumer', '=', consumer)
+      .where('kind', '=', ''),
   );
   const row = { consumer, kind, fact_id: earlier?.fact_id ?? 0, used_at: now };
   const put = tx.sql

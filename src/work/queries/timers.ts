@@ -26,7 +26,11 @@ const earliestTimer = preparedQuery((builder, kinds: string) =>
   builder
     .selectFrom('timers')
     .selectAll()
-    .where(kind_without_index, 'in', builder.selectFrom(jsonArrayTable(kinds).as('each')).select('each.value'))
+    .where(
+      kind_without_index,
+      'in',
+      builder.selectFrom(jsonArrayTable(kinds).as('each')).select('each.value'),
+    )
     .orderBy('due_at')
     .limit(1),
 );
