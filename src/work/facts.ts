@@ -102,6 +102,8 @@ const known_kinds = {
   run_progressed: true,
   step_waits: true,
   step_answered: true,
+  run_waits: true,
+  run_answered: true,
   sign_in_required: true,
   sign_in_over: true,
   mail_sent: true,
