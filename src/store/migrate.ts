@@ -29,6 +29,7 @@ import { sql as agentsSeen } from './migrations/0023_agents_seen.ts';
 import { sql as answeredBy } from './migrations/0024_answered_by.ts';
 import { sql as waitingRuns } from './migrations/0025_waiting_runs.ts';
 import { sql as factCursors } from './migrations/0026_fact_cursors.ts';
+import { sql as stoppedByRun } from './migrations/0027_stopped_by_run.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -58,6 +59,7 @@ export const migrations: readonly string[] = [
   answeredBy,
   waitingRuns,
   factCursors,
+  stoppedByRun,
 ];
 
 /** The database has a newer schema than this program. */

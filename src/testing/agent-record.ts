@@ -22,6 +22,7 @@ export function agentRecord(fields: Partial<Agent>): Agent {
     owner_id: 'usr_root',
     status: 'created',
     activity: null,
+    stopped_by_run: null,
     exit_code: null,
     exit_signal: null,
     reason: null,

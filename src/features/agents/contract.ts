@@ -31,6 +31,7 @@ import {
   permissionModes,
   protocols,
   restartPolicies,
+  runEnds,
   worktreeModes,
 } from './rules.ts';
 
@@ -69,6 +70,10 @@ export const agentRecord = z
       .enum(activities)
       .nullable()
       .meta({ description: 'What the agent is doing; null if it is not running.' }),
+    stopped_by_run: z.enum(runEnds).nullable().meta({
+      description:
+        'The status with which its run ended, if that is what stopped it; `status` is then `cancelled`. Null if it ended on its own, or was stopped before.',
+    }),
     exit_code: z.int().nullable(),
     exit_signal: z.string().nullable(),
     reason: z

@@ -203,7 +203,7 @@ export class Lifecycle {
   /** Withdraws a stop that its node has not answered. */
   withdrawStop(tx: Tx, row: AgentRow): void {
     this.#core.outbox.withdraw(tx, row.session_id!, ['stop']);
-    updateSession(tx, findSession(tx, row.session_id!)!.num, { stopping: 0 });
+    updateSession(tx, findSession(tx, row.session_id!)!.num, { stopping: 0, stopped_by_run: null });
   }
 
   async #stopOnNode(

@@ -26,6 +26,10 @@ export type RestartPolicy = (typeof restartPolicies)[number];
 export const onExits = ['kill', 'keep'] as const;
 export type OnExit = (typeof onExits)[number];
 
+/** The statuses with which a run ends. */
+export const runEnds = ['completed', 'failed', 'cancelled'] as const;
+export type RunEnd = (typeof runEnds)[number];
+
 export const pendingKinds = ['start', 'stop', 'restart'] as const;
 export type PendingKind = (typeof pendingKinds)[number];
 
@@ -91,6 +95,8 @@ export interface Agent {
   owner_id: string;
   status: AgentStatus;
   activity: Activity | null;
+  /** The status with which its run ended, if that is what stopped it. Its own status is then `cancelled`. */
+  stopped_by_run: RunEnd | null;
   exit_code: number | null;
   exit_signal: string | null;
   reason: string | null;

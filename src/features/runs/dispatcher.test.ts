@@ -323,6 +323,29 @@ test('a step waits for an unreachable node, and starts once', async () => {
   expect(fixture.node.launches.size).toBe(1);
 });
 
+test('agents that the end of the run stops say so, and one that a person stopped before does not', async () => {
+  const { members, steps } = two;
+  const run_id = await beginRun(fixture, {
+    members: [...members, talker('bob')],
+    steps: [steps[0]!, { ...steps[1]!, member_id: 'bob', max_attempts: 1 }],
+  });
+  const first = await nextAcp();
+  const second = await nextAcp(first.session_id);
+  for (const acp of [first, second]) await prompted(acp);
+  await untilStep(run_id, 'a', 'running');
+  await untilStep(run_id, 'b', 'running');
+  const ann = (await step(run_id, 'a')).agent_id!;
+  const bob = (await step(run_id, 'b')).agent_id!;
+  await fixture.agents.stop(ANA, bob, 0);
+  await fixture.until(bob, 'cancelled');
+  await untilStep(run_id, 'b', 'input_required');
+  expect(await fixture.agents.get(ANA, ann)).toMatchObject({ status: 'running', stopped_by_run: null });
+  await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'failRun', error_text: 'no' } });
+  await fixture.until(ann, 'cancelled');
+  expect(await fixture.agents.get(ANA, ann)).toMatchObject({ stopped_by_run: 'failed' });
+  expect(await fixture.agents.get(ANA, bob)).toMatchObject({ stopped_by_run: null });
+});
+
 test('restarting a running run stops its agents and starts new ones', async () => {
   const run_id = await beginRun(fixture, two);
   const acp = await nextAcp();

@@ -7,7 +7,8 @@ import { subkey } from '../../base/secret-key.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import type { AgentCore } from '../agents/core.ts';
-import { findAgent, liveAgentsOfRun } from '../agents/queries/agents.ts';
+import { findAgent, liveAgentsOfRun, markStoppedByRun } from '../agents/queries/agents.ts';
+import type { RunEnd } from '../agents/rules.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
 import type { Attempts } from './attempts.ts';
 import { runsMemberAgent } from './participants.ts';
@@ -31,6 +32,8 @@ export class Dispatcher {
     const launches = effects.some(({ kind }) => kind === 'launch' || kind === 'start_round');
     // Agents of an earlier attempt of the run know things that agents of this attempt must not know.
     if (launches && run.attempt > 1 && !hasAttempts(tx, run)) this.#stopAgents(tx, run);
+    // First, because the end of an attempt stops its agent too.
+    if (effects.some(({ kind }) => kind === 'run_ended')) markStoppedByRun(tx, run.num, run.status as RunEnd);
     for (const effect of effects) this.#execute(tx, run, effect);
   }
 

@@ -33,8 +33,8 @@ export function runsMemberAgent(agent: AgentRow, run: RunRow, { member_id, agent
 }
 
 /** The end of a completed run stops its agents, which is not a cancellation to the people who read the run. */
-function memberStatus(run: RunRow, status: RunMember['status']): RunMember['status'] {
-  return run.status === 'completed' && status === 'cancelled' ? 'completed' : status;
+function memberStatus({ status, stopped_by_run }: Pick<AgentRow, 'status' | 'stopped_by_run'>) {
+  return status === 'cancelled' && stopped_by_run === 'completed' ? 'completed' : status;
 }
 
 /** `pending`: the number of unacknowledged messages per actor. Actors without any may be absent. */
@@ -53,7 +53,7 @@ export function runMembers(
       ...{ actor_id, member_id: member.member_id, role },
       agent_id: agent?.id ?? null,
       node_id: agent?.node_id ?? member.agent?.node_id ?? null,
-      status: memberStatus(run, (agent?.status ?? null) as RunMember['status']),
+      status: agent ? memberStatus(agent) : null,
       pending_messages: pending.get(actor_id) ?? 0,
     };
   });

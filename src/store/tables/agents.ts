@@ -10,6 +10,7 @@ import type {
   PermissionMode,
   Protocol,
   RestartPolicy,
+  RunEnd,
   WorktreeMode,
 } from '../../features/agents/rules.ts';
 import type { Bool, Json } from './columns.ts';
@@ -118,6 +119,8 @@ export interface AgentsTables {
     state: SessionState;
     /** A stop was accepted: the final status is `cancelled`, whatever the exit code. */
     stopping: Bool;
+    /** The status with which the run of the agent ended, if that is why the session was stopped. */
+    stopped_by_run: RunEnd | null;
     pid: number | null;
     exit_code: number | null;
     exit_signal: string | null;

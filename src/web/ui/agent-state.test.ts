@@ -3,7 +3,7 @@ import { agentState, apiStatus } from './agent-state.ts';
 
 type Fields = Parameters<typeof agentState>[0];
 const of = (status: Fields['status'], more: Partial<Fields> = {}): Fields => ({
-  ...{ status, activity: null, needs_you: null, run_id: null },
+  ...{ status, activity: null, needs_you: null, run_id: null, stopped_by_run: null },
   ...more,
 });
 
@@ -26,6 +26,10 @@ test.each<[Fields, string]>([
   [of('created'), 'created'],
   [of('completed'), 'completed'],
   [of('cancelled'), 'cancelled'],
+  [of('cancelled', { run_id: 'run_1' }), 'cancelled'],
+  [of('cancelled', { run_id: 'run_1', stopped_by_run: 'completed' }), 'run_ended'],
+  [of('cancelled', { run_id: 'run_1', stopped_by_run: 'failed', activity: 'starting' }), 'run_ended'],
+  [of('failed', { run_id: 'run_1' }), 'failed'],
 ])('%j is shown as %s', (fields, state) => {
   expect(agentState(fields)).toBe(state);
 });

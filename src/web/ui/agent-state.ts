@@ -12,6 +12,7 @@ export const agentStates = [
   'waiting',
   'created',
   'completed',
+  'run_ended',
   'cancelled',
 ] as const;
 export type AgentState = (typeof agentStates)[number];
@@ -20,10 +21,12 @@ export type AgentState = (typeof agentStates)[number];
 export const agentsShown = ['needs_you', 'your_turn', 'working', 'failed'] as const satisfies AgentState[];
 export type AgentsShown = (typeof agentsShown)[number];
 
-type StateFields = Pick<AgentRecord, 'status' | 'activity' | 'needs_you' | 'run_id'>;
+type StateFields = Pick<AgentRecord, 'status' | 'activity' | 'needs_you' | 'run_id' | 'stopped_by_run'>;
 
-export function agentState({ status, activity, needs_you, run_id }: StateFields): AgentState {
+export function agentState(agent: StateFields): AgentState {
+  const { status, activity, needs_you, run_id } = agent;
   if (needs_you !== null) return 'needs_you';
+  if (status === 'cancelled' && agent.stopped_by_run !== null) return 'run_ended';
   if (status !== 'running') return activity === 'starting' ? 'starting' : status;
   switch (activity) {
     // Nothing can be answered: the agent runs but does not speak its protocol.

@@ -5,6 +5,7 @@ import {
   Circle,
   CircleDashed,
   CircleDot,
+  CircleStop,
   Clock,
   Diamond,
   LoaderCircle,
@@ -86,7 +87,14 @@ const agentStyles: Record<AgentState, StatusStyle & { label: string }> = {
   waiting: { icon: Clock, color: 'text-muted', label: 'Waiting' },
   created: { icon: Circle, color: 'text-muted', label: 'Created' },
   completed: { icon: Check, color: 'text-completed', label: 'Done' },
+  run_ended: { icon: CircleStop, color: 'text-muted', label: 'Run ended' },
   cancelled: { icon: Ban, color: 'text-muted', label: 'Cancelled' },
+};
+
+/** Why the agent has its status in the API, if its label does not say so. */
+const notes: Partial<Record<AgentState, string>> = {
+  waiting: 'waits for its next step',
+  run_ended: 'stopped by the end of its run',
 };
 
 /** An agent's state; its status in the API is in the tooltip, and screen readers read it. */
@@ -101,12 +109,13 @@ export function AgentStatus({
 }) {
   const state = agentState(agent);
   const { color, label } = agentStyles[state];
-  const api = state === 'waiting' ? `${apiStatus(agent)}, waits for its next step` : apiStatus(agent);
+  const note = notes[state];
+  const api = note === undefined ? apiStatus(agent) : `${apiStatus(agent)}, ${note}`;
   return (
     <span title={api} className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
       <AgentIcon agent={agent} />
       <span className={labelClassName}>
-        {label}
+        {state === 'run_ended' ? `Run ${agent.stopped_by_run}` : label}
         {state === 'quiet' && agent.last_event_at !== null && <Minutes since={agent.last_event_at} />}
         <span className="sr-only"> ({api})</span>
       </span>

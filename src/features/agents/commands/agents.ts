@@ -81,9 +81,16 @@ const columns: Column<AgentRecord>[] = [
   { title: 'WORKDIR', value: (agent) => agent.workdir, spare: true },
 ];
 
-function formatStatus(agent: AgentRecord): string {
+/** The status for people: what the agent does or waits for, why it failed, or that it ended with its run. */
+export function formatStatus(
+  agent: Pick<
+    AgentRecord,
+    'status' | 'activity' | 'needs_you' | 'stopped_by_run' | 'exit_signal' | 'exit_code' | 'reason'
+  >,
+): string {
   if (agent.needs_you !== null) return `${agent.status} (needs_you)`;
   if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
+  if (agent.stopped_by_run !== null) return `run ${agent.stopped_by_run}`;
   if (agent.status !== 'failed') return agent.status;
   return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;
 }
@@ -170,7 +177,10 @@ function addGet(agents: Command, context: Context): void {
   remote(agents, 'get <agent>', 'show one agent')
     .alias('show')
     .action(async (ref: string, options: Common) => {
-      await printRecord(io, await findAgent(await connect(context, options), ref), options);
+      const agent = await findAgent(await connect(context, options), ref);
+      if (options.json || agent.stopped_by_run === null) return printRecord(io, agent, options);
+      const { stopped_by_run: _, ...shown } = agent;
+      await printRecord(io, { ...shown, status: formatStatus(agent) }, options);
     });
 }
 

@@ -10,11 +10,19 @@ import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { idsOfUser } from '../../../store/users.ts';
 import { agentInView } from '../../../store/views.ts';
-import { type Agent, type AgentStatus, agentNeed, type Progress, type Summary } from '../rules.ts';
+import {
+  type Agent,
+  type AgentStatus,
+  agentNeed,
+  type Progress,
+  type RunEnd,
+  type Summary,
+} from '../rules.ts';
 
 export type AgentRow = Selectable<Tables['agents']> & {
   last_seq: number | null;
   session_state: Tables['sessions']['state'] | null;
+  stopped_by_run: Tables['sessions']['stopped_by_run'];
   /** When the newest event was written; null before the first. */
   last_event_at: number | null;
   pending_reviews: number | null;
@@ -33,7 +41,8 @@ function agentQuery(sql: Reader['sql']) {
     .leftJoin('teams', 'teams.num', 'agents.team_num')
     .leftJoin('runs', 'runs.num', 'agents.run_num')
     .selectAll('agents')
-    .select(['heads.last_seq', 'sessions.state as session_state', 'teams.id as team_id', 'runs.id as run_id'])
+    .select(['heads.last_seq', 'sessions.state as session_state', 'sessions.stopped_by_run'])
+    .select(['teams.id as team_id', 'runs.id as run_id'])
     .select((eb) => [
       lastEventTime(eb).as('last_event_at'),
       pendingReviews(eb).as('pending_reviews'),
@@ -185,9 +194,10 @@ export function agentsOfRun(reader: Reader, run_num: number) {
   return reader.all(
     reader.sql
       .selectFrom('agents')
-      .select(['id', 'member_id', 'node_id', 'status'])
-      .where('run_num', '=', run_num)
-      .orderBy('num'),
+      .leftJoin('sessions', 'sessions.id', 'agents.session_id')
+      .select(['agents.id', 'agents.member_id', 'agents.node_id', 'agents.status', 'sessions.stopped_by_run'])
+      .where('agents.run_num', '=', run_num)
+      .orderBy('agents.num'),
   );
 }
 
@@ -237,6 +247,19 @@ export function liveAgentsOfRun(reader: Reader, run_num: number): AgentRow[] {
       .where('sessions.state', '<>', 'ended')
       .orderBy('agents.num'),
   ) as AgentRow[];
+}
+
+/** Records that the end of a run stops its agents, except those that are already being stopped. */
+export function markStoppedByRun(tx: Tx, run_num: number, end: RunEnd): void {
+  const of_run = tx.sql.selectFrom('agents').select('session_id').where('run_num', '=', run_num);
+  tx.run(
+    tx.sql
+      .updateTable('sessions')
+      .set({ stopped_by_run: end })
+      .where('id', 'in', of_run.where('session_id', 'is not', null).$castTo<{ session_id: string }>())
+      .where('state', '<>', 'ended')
+      .where('stopping', '=', 0),
+  );
 }
 
 /** Newest first. */
@@ -338,6 +361,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     owner_id: row.owner_id,
     status: row.status,
     activity: activity(row, now_ms, quiet_after_ms),
+    stopped_by_run: row.status === 'cancelled' ? row.stopped_by_run : null,
     exit_code: row.exit_code,
     exit_signal: row.exit_signal,
     reason: row.reason,
