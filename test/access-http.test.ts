@@ -657,6 +657,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   },
 
   listRuns: inTeam([200]),
+  listAllRuns: plain,
   createRun: { ...aboutRun([201], {}) },
   getRun: aboutRun([200]),
   deleteRun: {
@@ -903,9 +904,9 @@ const shown = (): { id: string; resource: Owned; list?: OperationId; streamed: b
   { list: 'listElicitations', id: team.elicitation_id, resource: ofTeam(), streamed: true },
   { list: 'listTeams', id: team.id, resource: ofTeam(), streamed: false },
   { list: 'listTeams', id: light.id, resource: ofTeam(light.id), streamed: false },
-  { id: team.run_id, resource: ofTeam(), streamed: true },
+  { list: 'listAllRuns', id: team.run_id, resource: ofTeam(), streamed: true },
   { id: team.task.id, resource: ofTeam(), streamed: true },
-  { id: light.over, resource: ofTeam(light.id), streamed: true },
+  { list: 'listAllRuns', id: light.over, resource: ofTeam(light.id), streamed: true },
 ];
 
 test('lists and the fleet feed show each caller only what it may see', async () => {

@@ -295,6 +295,8 @@ test('every response matches the contract', async () => {
   const of_step = { ...of_run, step_key: 'a' };
   await check('listRuns', { params: of_team });
   await check('listRuns', { params: of_team, query: 'limit=1' });
+  await check('listAllRuns');
+  await check('listAllRuns', { query: 'limit=1&status=completed' });
   await check('getRun', { params: of_run });
   await check('findRun', { params: of_run });
   await check('listRunMembers', { params: of_run });

@@ -76,6 +76,7 @@ export const operations = {
   updateTeam: { method: 'PUT', path: '/api/teams/{team_id}', open: false },
   deleteTeam: { method: 'DELETE', path: '/api/teams/{team_id}', open: false },
   listRuns: { method: 'GET', path: '/api/teams/{team_id}/runs', open: false },
+  listAllRuns: { method: 'GET', path: '/api/teams/runs', open: false },
   createRun: { method: 'POST', path: '/api/teams/{team_id}/runs', open: false },
   getRun: { method: 'GET', path: '/api/teams/{team_id}/runs/{run_id}', open: false },
   deleteRun: { method: 'DELETE', path: '/api/teams/{team_id}/runs/{run_id}', open: false },

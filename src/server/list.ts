@@ -12,3 +12,17 @@ export function asList<T>(
 ): T[] | PageOf<T> {
   return query.limit === undefined && query.cursor === undefined ? page.items : page;
 }
+
+/** Like `asList`, for a plain array that may be incomplete: `X-Next-Cursor` then has the cursor of the next page. */
+export function asCappedList<T>(
+  call: {
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    setHeader(name: string, value: string): void;
+  },
+  page: PageOf<T>,
+): T[] | PageOf<T> {
+  const list = asList(call.query, page);
+  if (Array.isArray(list) && page.next_cursor !== undefined)
+    call.setHeader('x-next-cursor', page.next_cursor);
+  return list;
+}

@@ -399,7 +399,7 @@ export const agentRoutes = {
     action: 'agents.list',
     tag: 'Agents',
     summary: 'List agents, newest first',
-    description: `Root sees all agents; other users see their own and those of their teams. An agent must match all given filters. A plain array has at most the newest ${limits.plain_list_items_max} agents; if there are more, \`X-Next-Cursor\` has the cursor of the next page.`,
+    description: `Root sees all agents; other users see their own and those of their teams. An agent must match all given filters. A plain array has at most the newest ${sharedLimits.plain_list_items_max} agents; if there are more, \`X-Next-Cursor\` has the cursor of the next page.`,
     query: z.object({
       ...pageQuery,
       status: z.enum(agentStatuses).optional(),

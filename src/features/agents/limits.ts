@@ -10,8 +10,6 @@ export const limits = {
   argv_items_max: 1_024,
   /** Labels of an agent. */
   label_items_max: 64,
-  /** Agents in a list without pages. */
-  plain_list_items_max: 1_000,
   /** How long one request can wait for an agent. */
   agent_wait_s_max: 60,
   /** Requests that wait for agents at the same time. */

@@ -1,10 +1,10 @@
 /** Lists of agents: access, filters, pages, and the limit of a plain list. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
 import { addAgent } from '../../store/testing.ts';
 import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { addTeam, addUser, joinTeam, specOf } from '../../testing/team.ts';
 import { addRun, specWith } from '../../testing/team-runs.ts';
-import { limits } from './limits.ts';
 import type { AgentListFilter } from './service.ts';
 
 let fixture: FeaturesFixture;

@@ -35,7 +35,6 @@ import {
 } from './creation.ts';
 import { type DeleteOptions, type DeletionPreview, previewDeletion } from './deletion-preview.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
-import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
 import { prepareWorkdir, readInWorkdir } from './placement.ts';
 import {
@@ -103,11 +102,12 @@ export class Agents {
     return this.#core.store.read((reader) => this.#core.records.read(reader, caller, action, agent_id));
   }
 
-  /** Newest first. Without a page request, at most `limits.plain_list_items_max`, with a cursor for the rest. */
+  /** Newest first. Without a page request, at most `plain_list_items_max`, with a cursor for the rest. */
   list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
     authorize(caller, 'agents.list');
     const paged = request.limit !== undefined || request.cursor !== undefined;
-    const limit = request.limit ?? (paged ? sharedLimits.page_items_default : limits.plain_list_items_max);
+    const limit =
+      request.limit ?? (paged ? sharedLimits.page_items_default : sharedLimits.plain_list_items_max);
     const { label = [], q = '', ...exact } = filter;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read((reader) => {

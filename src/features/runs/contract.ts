@@ -35,6 +35,15 @@ export const runRecord = z
   })
   .meta({ id: 'Run' });
 
+/** Without what can be large, because the list has runs of many teams. */
+const listedRun = runRecord
+  .omit({ spec: true, input: true, output: true })
+  .extend({ team_name: z.string() })
+  .meta({
+    id: 'ListedRun',
+    description: 'A run without its `spec`, `input` and `output`, with the name of its team.',
+  });
+
 const stepRecord = z
   .object({
     run_id: id,
@@ -145,6 +154,19 @@ export const runRoutes = {
     query: z.object({ ...pageQuery, status: z.enum(runStatuses).optional() }),
     answers: { 200: list(runRecord) },
     errors: ['teamNotFound'],
+  }),
+  listAllRuns: route({
+    method: 'GET',
+    path: '/api/teams/runs',
+    action: 'teams.list',
+    tag: 'Runs',
+    summary: 'List the runs of all teams, newest first',
+    description: `Root sees the runs of all teams; other users those of their own teams and of those that list them in \`human_members\`. A plain array has at most the newest ${limits.plain_list_items_max} runs; if there are more, \`X-Next-Cursor\` has the cursor of the next page.`,
+    query: z.object({ ...pageQuery, status: z.enum(runStatuses).optional() }),
+    answer_headers: {
+      'X-Next-Cursor': 'If a plain array is incomplete: the cursor of the next page.',
+    },
+    answers: { 200: list(listedRun) },
   }),
   createRun: route({
     ...common,

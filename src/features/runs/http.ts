@@ -1,7 +1,7 @@
 /** HTTP handlers for runs: parse, call, shape the response. */
 import { parsePosition } from '../../events/position.ts';
 import type { Handlers } from '../../server/call.ts';
-import { asList } from '../../server/list.ts';
+import { asCappedList, asList } from '../../server/list.ts';
 import { lastEventId, type Streams } from '../../server/sse.ts';
 import type { Tokens } from '../tokens/service.ts';
 import type { RunDeleter } from './deletion.ts';
@@ -10,6 +10,7 @@ import type { Runs } from './service.ts';
 
 type RunOperations =
   | 'listRuns'
+  | 'listAllRuns'
   | 'createRun'
   | 'getRun'
   | 'deleteRun'
@@ -42,6 +43,10 @@ export function runHandlers(deps: {
   return {
     listRuns: async ({ caller, params, query }) =>
       asList(query, await runs.list(caller, params.team_id, query, query)),
+    listAllRuns: async (call) => {
+      const { caller, query } = call;
+      return asCappedList(call, await runs.listAll(caller, query, query));
+    },
     createRun: async ({ caller, params, body, idempotency_key }) => {
       const run = await runs.create(caller, params.team_id, body.input, idempotency_key);
       return { location: `/api/teams/${run.team_id}/runs/${run.id}`, body: run };

@@ -16,9 +16,9 @@ import type { StepSpec } from '../teams/rules/team.ts';
 import { requireRun } from './access.ts';
 import { createRun, createTask, taskTitle } from './creation.ts';
 import { runMembers } from './participants.ts';
-import { listRuns, type RunRow, toRun } from './queries/runs.ts';
+import { listRuns, listRunsInView, type RunRow, toListedRun, toRun } from './queries/runs.ts';
 import { listWaitingRuns, listWaitingSteps, toWaitingRun, toWaitingStep } from './queries/waiting.ts';
-import type { Run, RunMembers, RunStatus, Step, WaitingRun, WaitingStep } from './rules/run.ts';
+import type { ListedRun, Run, RunMembers, RunStatus, Step, WaitingRun, WaitingStep } from './rules/run.ts';
 import {
   type Commander,
   RunCommands,
@@ -94,6 +94,22 @@ export class Runs {
       const { num: team_num } = requireTeam(reader, caller, 'team.read', team_id);
       const rows = listRuns(reader, { team_num, status, before_num, limit: paged ? limit + 1 : undefined });
       return page(rows, paged ? limit : rows.length, toRun, (row) => [row.num]);
+    });
+  }
+
+  /** The runs of all teams, newest first. Without a page request: at most `plain_list_items_max`, with a cursor for the rest. */
+  listAll(
+    caller: Caller,
+    { status }: { status?: RunStatus | undefined },
+    request: PageRequest,
+  ): Promise<Page<ListedRun>> {
+    authorize(caller, 'teams.list');
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? (paged ? limits.page_items_default : limits.plain_list_items_max);
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#options.store.read((reader) => {
+      const rows = listRunsInView(reader, viewOf(caller), { status, before_num, limit: limit + 1 });
+      return page(rows, limit, toListedRun, (row) => [row.num]);
     });
   }
 

@@ -6,7 +6,7 @@ import { limits as sharedLimits } from '../../../base/limits.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { problems, withAllowedPaths } from '../../../core/problem.ts';
 import type { Call, Handlers } from '../../../server/call.ts';
-import { asList } from '../../../server/list.ts';
+import { asCappedList, asList } from '../../../server/list.ts';
 import type { NodeFolders } from '../../nodes/rules.ts';
 import type { Forgetting } from '../forgetting.ts';
 import { limits } from '../limits.ts';
@@ -42,11 +42,7 @@ export function agentHandlers(
   return {
     listAgents: async (call) => {
       const { caller, query } = call;
-      const page = await agents.list(caller, query, query);
-      const list = asList(query, page);
-      if (Array.isArray(list) && page.next_cursor !== undefined)
-        call.setHeader('x-next-cursor', page.next_cursor);
-      return list;
+      return asCappedList(call, await agents.list(caller, query, query));
     },
     createAgent: async (call) => {
       const { caller, body, query, idempotency_key } = call;

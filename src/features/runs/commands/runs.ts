@@ -69,25 +69,20 @@ export function addRuns(
 
 function addLs(runs: Command, context: Context): void {
   const { io } = context;
-  remote(runs, 'ls <team>', "list a team's runs, newest first")
+  remote(runs, 'ls [team]', 'list the runs of a team, or of all teams, newest first')
     .alias('list')
     .option('--status <status>', 'only runs with this status')
-    .action(async (ref: string, options: Options & { status?: RunStatus }) => {
+    .action(async (ref: string | undefined, options: Options & { status?: RunStatus }) => {
       const api = await connect(context, options);
+      const { status } = options;
+      if (ref === undefined) {
+        const list = await api.all('listAllRuns', { query: { status } });
+        return printRows(io, list, listColumns({ title: 'TEAM', value: (run) => run.team_name }), options);
+      }
       const { id: team_id } = await findTeam(api, ref);
-      const query = { status: options.status, limit: limits.cli_run_page_items };
-      const now = Date.now();
-      await printRows(
-        io,
-        await api.all('listRuns', { params: { team_id }, query }),
-        [
-          ...columns,
-          { title: 'TIME', value: (item) => formatElapsed(item, now) },
-          { title: 'CREATED', value: (item) => item.created_at },
-          { title: 'ERROR', value: (item) => item.error ?? item.attention },
-        ],
-        options,
-      );
+      // These records have the team's spec and the outputs, so pages are small.
+      const query = { status, limit: limits.cli_run_page_items };
+      await printRows(io, await api.all('listRuns', { params: { team_id }, query }), listColumns(), options);
     });
 }
 
@@ -101,6 +96,18 @@ function addWaiting(runs: Command, context: Context): void {
     const api = await connect(context, options);
     await printRows(io, await api.all('listWaitingRuns', {}), waitingRunColumns(Date.now()), options);
   });
+}
+
+/** `more`: columns after the id. */
+function listColumns<T extends ListedRecord>(...more: Column<T>[]): Column<T>[] {
+  const [id, ...rest] = columns;
+  const now = Date.now();
+  return [
+    ...[id!, ...more, ...rest],
+    { title: 'TIME', value: (run) => formatElapsed(run, now) },
+    { title: 'CREATED', value: (run) => run.created_at, spare: true },
+    { title: 'ERROR', value: (run) => run.error ?? run.attention },
+  ];
 }
 
 function addCreate(runs: Command, context: Context): void {
@@ -267,7 +274,13 @@ export async function resolveRunParams(api: Api, ref: string): Promise<{ team_id
   return { team_id, run_id };
 }
 
-const columns: Column<RunRecord>[] = [
+/** What the records of both lists have. */
+type ListedRecord = Pick<
+  RunRecord,
+  'id' | 'number' | 'status' | 'started_at' | 'ended_at' | 'created_at' | 'error' | 'attention'
+>;
+
+const columns: Column<Pick<RunRecord, 'id' | 'number' | 'status'>>[] = [
   { title: 'ID', value: (item) => item.id },
   { title: '#', value: (item) => item.number },
   { title: 'STATUS', value: (item) => item.status },

@@ -1,13 +1,15 @@
 /** Queries about runs. A run has a row for its state, and one for its spec, which never changes. */
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import { type Insertable, sql as literal, type Selectable, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
+import type { View } from '../../../core/policy.ts';
 import { preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
+import { teamsInView } from '../../../store/views.ts';
 import { redactSpec } from '../../teams/rules/env.ts';
 import type { TeamSpec } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
-import type { Run } from '../rules/run.ts';
+import type { ListedRun, Run } from '../rules/run.ts';
 
 export type RunRow = Selectable<Tables['runs']> & {
   spec: string;
@@ -98,6 +100,10 @@ export interface RunFilter {
   limit?: number | undefined;
 }
 
+interface RunPage extends Pick<RunFilter, 'status' | 'before_num'> {
+  limit: number;
+}
+
 /** Newest first. */
 export function listRuns(reader: Reader, filter: RunFilter): RunRow[] {
   let query = runQuery(reader.sql).where('runs.team_num', '=', filter.team_num).orderBy('runs.num', 'desc');
@@ -106,6 +112,28 @@ export function listRuns(reader: Reader, filter: RunFilter): RunRow[] {
   if (filter.before_num !== undefined) query = query.where('runs.num', '<', filter.before_num);
   if (filter.limit !== undefined) query = query.limit(filter.limit);
   return reader.all(query) as RunRow[];
+}
+
+export type ListedRunRow = ReturnType<typeof listRunsInView>[number];
+
+/** The runs of all teams in the view, newest first, without their specs, inputs and outputs. */
+export function listRunsInView(reader: Reader, view: View, { status, before_num, limit }: RunPage) {
+  let query = reader.sql
+    .selectFrom('runs')
+    .innerJoin('teams', 'teams.num', 'runs.team_num')
+    .innerJoin('tasks', 'tasks.num', 'runs.task_num')
+    .leftJoin('users', 'users.id', 'runs.created_by')
+    .select(['runs.num', 'runs.id', 'runs.number', 'runs.status', 'runs.error', 'runs.attempt'])
+    .select(['runs.version', 'runs.attention', 'runs.created_by', 'runs.created_at'])
+    .select(['runs.started_at', 'runs.ended_at', 'teams.id as team_id', 'teams.name as team_name'])
+    .select(['tasks.id as task_id', 'users.username as created_by_name'])
+    // The `+` makes SQLite read runs in their order instead of sorting those of all teams.
+    .where(({ eb, ref }) => eb(literal<number>`+${ref('runs.team_num')}`, 'in', teamsInView(reader, view)))
+    .orderBy('runs.num', 'desc')
+    .limit(limit);
+  if (status !== undefined) query = query.where('runs.status', '=', status);
+  if (before_num !== undefined) query = query.where('runs.num', '<', before_num);
+  return reader.all(query);
 }
 
 /** Whether a run of the team has not ended. */
@@ -159,15 +187,28 @@ export function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs'
 }
 
 export function toRun(row: RunRow): Run {
+  const { id, number, team_id, task_id, status, ...rest } = toOutline(row);
+  return {
+    ...{ id, number, team_id, task_id, status },
+    spec: redactSpec(parseSpec(row)),
+    input: JSON.parse(row.input),
+    output: parsed(row.output),
+    ...rest,
+  };
+}
+
+export function toListedRun(row: ListedRunRow): ListedRun {
+  return { ...toOutline(row), team_name: row.team_name };
+}
+
+/** The fields of a run that are never large. */
+function toOutline(row: Omit<ListedRunRow, 'team_name'>): Omit<ListedRun, 'team_name'> {
   return {
     id: row.id,
     number: row.number,
     team_id: row.team_id,
     task_id: row.task_id,
     status: row.status,
-    spec: redactSpec(parseSpec(row)),
-    input: JSON.parse(row.input),
-    output: parsed(row.output),
     error: row.error,
     attempt: row.attempt,
     version: row.version,

@@ -49,6 +49,11 @@ export interface Run {
   ended_at: string | null;
 }
 
+/** A run as the list of the runs of all teams shows it. */
+export interface ListedRun extends Omit<Run, 'spec' | 'input' | 'output'> {
+  team_name: string;
+}
+
 /** The record of a step in the API. */
 export interface Step {
   run_id: string;

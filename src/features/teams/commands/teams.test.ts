@@ -108,6 +108,54 @@ describe('references to teams, runs and tasks', () => {
   });
 });
 
+describe('svc runs ls', () => {
+  const listAllRuns: Handlers['listAllRuns'] = ({ query }) => {
+    const {
+      spec: _,
+      input: __,
+      output: ___,
+      ...rest
+    } = runRecord({
+      ...{ id: 'run_aaaabbbbccccdddd', number: 12, status: 'failed', ended_at: time },
+      error: 'step build: exit code 1: the linker ran out of memory',
+    });
+    const listed = { ...rest, team_name: 'nightly-integration-tests' };
+    return query.cursor === undefined
+      ? { items: [listed], next_cursor: 'c' }
+      : { items: [{ ...listed, id: 'run_1', status: query.status ?? 'running', error: null }] };
+  };
+
+  test('lists the runs of all teams with their names, page by page', async () => {
+    await open({ listAllRuns });
+    const { stdout } = await cli(['runs', 'ls', '--status', 'completed']);
+    expect(stdout.split('\n').map((line) => line.split('\t').slice(0, 4))).toEqual([
+      ['run_aaaabbbbccccdddd', 'nightly-integration-tests', '12', 'failed'],
+      ['run_1', 'nightly-integration-tests', '12', 'completed'],
+      [''],
+    ]);
+    expect(JSON.parse((await cli(['runs', 'ls', '--json'])).stdout)).toMatchObject([
+      { id: 'run_aaaabbbbccccdddd', team_name: 'nightly-integration-tests' },
+      { id: 'run_1' },
+    ]);
+  });
+
+  test('fits a terminal of 80 columns with a line for each run', async () => {
+    await open({ listAllRuns });
+    const plain = { ...env, NO_COLOR: '1' };
+    const { stdout } = await cli(['runs', 'ls'], { tty: true, columns: 80, env: plain });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(3);
+    expect(lines[0]).toMatch(/^ID +TEAM +# +STATUS +TIME +ERROR$/);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+    expect(lines[1]).toMatch(/^run_aaaabbbbccccdddd {2}nightly/);
+  });
+
+  test('lists the runs of one team', async () => {
+    await open({ listRuns: () => ({ items: [runRecord()] }) });
+    expect((await cli(['runs', 'ls', 'site'])).stdout).toMatch(/^run_1\t1\trunning\t/);
+  });
+});
+
 describe('JSON input', () => {
   const createRun: Handlers['createRun'] = ({ body }) => ({
     location: '/x',
