@@ -754,6 +754,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   listAudit: plain,
   verifyAudit: plain,
   getConfig: plain,
+  getDiagnosis: plain,
   updateConfig: { buildInput: () => ({ body: { 'retention.days': null } }), passes: [200] },
   allowFolder: {
     buildInput: () => ({ body: { setting: 'worktree.repo_roots', path: '/srv/shop' } }),

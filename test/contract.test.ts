@@ -164,6 +164,7 @@ test('every response matches the contract', async () => {
   await check('verifyAudit');
   await check('verifyAudit', { query: `head=${'0'.repeat(64)}` });
   await check('getConfig');
+  await check('getDiagnosis');
   await check('updateConfig', { body: { 'limits.streams_per_user': 90 } });
   await check('allowFolder', { body: { setting: 'worktree.repo_roots', path: '/srv/shop' } });
   await check('listNodes');

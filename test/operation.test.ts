@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { Client } from '../src/client/client.ts';
+import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
 import { sharedPlane } from '../src/testing/shared-plane.ts';
 
 let plane: TestPlane | null = null;
@@ -308,3 +310,38 @@ test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
     expect(plane.log.slice(before)).not.toContain('who cannot enter');
   },
 );
+
+test('svc doctor reports folders, nodes and kept worktrees of the running service', async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const { client, work, folder } = plane;
+  type Check = { name: string; ok: boolean; detail: string };
+  const doctor = async (env?: Record<string, string>) => {
+    const { stdout, stderr } = await plane!.cli(['doctor', '--json'], { ...(env && { env }) });
+    return { checks: JSON.parse(stdout) as Check[], stderr };
+  };
+  const repo = makeRepository(join(work, 'repo'), { a: 'a\n' });
+  const body = { name: 'leaves', command: 'touch new', worktree_repo: repo, start: true } as const;
+  const { id } = await client.call('createAgent', { body });
+  await plane.finished(id);
+  await client.call('deleteAgent', { params: { agent_id: id } });
+  const gone = join(folder, 'gone');
+  await writeFile(join(folder, 'file'), '');
+  await client.call('updateConfig', { body: { 'worktree.repo_roots': [gone, join(folder, 'file')] } });
+  const target = { id: 'far', name: 'far', grpc_target: 'https://127.0.0.1:9' };
+  await client.call('registerAgentNode', { body: target });
+  const { checks } = await doctor();
+  const of = (name: string) => checks.filter((check) => check.name === name);
+  expect(of('safe path')).toEqual([{ name: 'safe path', ok: true, detail: work }]);
+  expect(of('repository root')).toMatchObject([
+    { ok: false, detail: `${gone} does not exist` },
+    { ok: false, detail: `${join(folder, 'file')} is not a folder` },
+  ]);
+  expect(of('node far')).toMatchObject([{ ok: false, detail: expect.stringContaining('never connected') }]);
+  expect(of('kept worktrees')).toMatchObject([{ ok: true, detail: expect.stringMatching(/^1; /) }]);
+
+  await plane.kill();
+  const alone = await doctor({ SVC_URL: '', SVC_TOKEN: '' });
+  expect(alone.stderr).toMatch(/^the running service was not asked: none runs on this machine/);
+  expect(alone.checks.map(({ name }) => name)).not.toContain('service');
+  await plane.start();
+});

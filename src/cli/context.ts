@@ -4,6 +4,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Config, ConfigKey } from '../core/config.ts';
+import type { FolderSetting } from '../core/problem.ts';
 
 export interface Io {
   env: Readonly<Record<string, string | undefined>>;
@@ -39,6 +40,16 @@ export interface DoctorCheck {
   hint?: string;
 }
 
+/** The names of the checks of allowed folders. */
+export const folderNames: Record<FolderSetting, string> = {
+  safe_paths: 'safe path',
+  'worktree.repo_roots': 'repository root',
+};
+
+export interface DoctorOptions {
+  skip_folders?: boolean;
+}
+
 /** Operations on this machine's data directory that do not need the API. */
 export interface Local {
   version: string;
@@ -53,7 +64,7 @@ export interface Local {
   backup(data_dir: string, file: string): Promise<{ file: string; bytes: number }>;
   /** Returns the folder to which the previous files were moved. */
   restore(data_dir: string, file: string): Promise<{ aside: string | null }>;
-  doctor(flags: LocalFlags): Promise<DoctorCheck[]>;
+  doctor(flags: LocalFlags, options?: DoctorOptions): Promise<DoctorCheck[]>;
   openBrowser(url: string): Promise<boolean>;
 }
 

@@ -17,6 +17,7 @@ import { limits } from './limits.ts';
 import { addJsonCommand, collect, type LocalOptions, localFlags, remote, withLocal } from './options.ts';
 import { print, printJson, printRecord, printStatus, supportsColor } from './output.ts';
 import { readShortSecret } from './prompt.ts';
+import { examineService } from './service-doctor.ts';
 import { printable } from './terminal.ts';
 
 type Options = LocalOptions & { json?: boolean };
@@ -93,9 +94,12 @@ function addStop(program: Command, context: Context): void {
 
 function addDoctor(program: Command, context: Context): void {
   const { io, local } = context;
-  withLocal(addJsonCommand(program, 'doctor', 'check that this machine has what svc needs')).action(
-    async (options: Options) => {
-      const checks = await local.doctor(localFlags(options));
+  remote(program, 'doctor', 'check that this machine has what svc needs, and ask the running service').action(
+    async (options: ApiOptions & { json?: boolean }) => {
+      const service = await examineService(context, options);
+      const skip_folders = service.has_local_folders;
+      const checks = [...(await local.doctor(localFlags(options), { skip_folders })), ...service.checks];
+      for (const note of service.notes) printStatus(io, printable(note));
       if (options.json) await printJson(io, checks);
       else
         await print(io, checks.map((check) => checkLine(check, supportsColor(io.stdout, io.env))).join(''));

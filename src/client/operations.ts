@@ -135,6 +135,7 @@ export const operations = {
   getConfig: { method: 'GET', path: '/api/admin/config', open: false },
   updateConfig: { method: 'PATCH', path: '/api/admin/config', open: false },
   allowFolder: { method: 'POST', path: '/api/admin/config/folders', open: false },
+  getDiagnosis: { method: 'GET', path: '/api/admin/diagnosis', open: false },
   getOpenapi: { method: 'GET', path: '/api/openapi.json', open: false },
   getDocs: { method: 'GET', path: '/api/openapi/docs', open: false },
 } as const;

@@ -84,7 +84,8 @@ const WORKDIR_NOT_SAFE = 'workdir_not_safe';
 const REPO_NOT_SAFE = 'worktree_repo_not_safe';
 
 /** The settings that list allowed folders. */
-export type FolderSetting = 'safe_paths' | 'worktree.repo_roots';
+export const folderSettings = ['safe_paths', 'worktree.repo_roots'] as const;
+export type FolderSetting = (typeof folderSettings)[number];
 
 /** The setting that lists the folders in which a rejected path would be allowed; null for any other error. */
 export function settingForRefusedPath({ code }: Problem): FolderSetting | null {

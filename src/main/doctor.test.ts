@@ -74,7 +74,7 @@ test('reports everything that would stop the plane from starting or working', as
       'configuration: server.tls.key is missing: server.tls needs both cert and key',
       `data directory: ${join(dir, 'data')} is open to other users`,
       `listener: ${listen}: EADDRINUSE${who}`,
-      `safe path: ${join(dir, 'missing')}: ENOENT`,
+      `safe path: ${join(dir, 'missing')} does not exist`,
     ]);
   } finally {
     other.close();

@@ -4,14 +4,15 @@
  */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
+import { readFile, stat, statfs } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { GIB, limits } from '../base/limits.ts';
-import type { DoctorCheck } from '../cli/context.ts';
+import { type DoctorCheck, type DoctorOptions, folderNames } from '../cli/context.ts';
 import { type Config, parseAddress } from '../core/config.ts';
-import { Problem } from '../core/problem.ts';
+import { folderSettings, Problem } from '../core/problem.ts';
+import { folderProblem } from '../features/settings/diagnosis.ts';
 import { asUser, findUser } from '../node/confinement/run-as.ts';
 import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
 import { directExec } from '../node/processes/exec.ts';
@@ -31,9 +32,11 @@ const execute = promisify(execFile);
 const NODE_MAJOR_MIN = 26;
 const INOTIFY_WATCHES_MIN = 8_192;
 
+/** `skip_folders`: leaves out the folders of the configuration, because the running service has examined those that it uses. */
 export async function doctor(
   load: () => Promise<Config> | Config,
   env: Record<string, string | undefined>,
+  { skip_folders = false }: DoctorOptions = {},
 ): Promise<DoctorCheck[]> {
   const checks: DoctorCheck[] = [nodeCheck()];
   let config: Config;
@@ -51,9 +54,7 @@ export async function doctor(
   for (const key of listenersOf(config)) checks.push(await listenerCheck(config, key, holder));
   if (holder) checks.push(await (isNode(config) ? runningNodeCheck(holder) : planeCheck(holder)));
   checks.push(...(await linkChecks(config, Date.now())));
-  for (const path of config.get('safe_paths')) checks.push(await folderCheck('safe path', path));
-  for (const path of config.get('worktree.repo_roots'))
-    checks.push(await folderCheck('repository root', path));
+  if (!skip_folders) checks.push(...(await folderChecks(config)));
   if (user !== null) checks.push(await runAsCheck(user, config, env));
   if (config.get('agents.sandbox') === 'bwrap') checks.push(await sandboxCheck(user, config, env));
   if (process.platform === 'linux') checks.push(await inotifyCheck());
@@ -214,17 +215,18 @@ async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorChec
   }
 }
 
+async function folderChecks(config: Config): Promise<DoctorCheck[]> {
+  const checks = folderSettings.flatMap((setting) =>
+    config.get(setting).map((path) => folderCheck(folderNames[setting], path)),
+  );
+  return Promise.all(checks);
+}
+
 async function folderCheck(name: string, path: string): Promise<DoctorCheck> {
-  try {
-    await access(path, constants.R_OK | constants.X_OK);
-    return passed(name, path);
-  } catch (error) {
-    return failed(
-      name,
-      `${path}: ${(error as NodeJS.ErrnoException).code}`,
-      'create it, or remove it from the list',
-    );
-  }
+  const problem = await folderProblem(path);
+  return problem === null
+    ? passed(name, path)
+    : failed(name, `${path} ${problem}`, 'create it, or remove it from the list');
 }
 
 async function runAsCheck(

@@ -34,9 +34,9 @@ export function openLocal(io: Io): Local {
       const { restore } = await import('./backup.ts');
       return restore(data_dir, file, systemClock.now());
     },
-    doctor: async (flags) => {
+    doctor: async (flags, options) => {
       const { doctor } = await import('./doctor.ts');
-      return doctor(() => load(flags), io.env);
+      return doctor(() => load(flags), io.env, options);
     },
     openBrowser: (url) => openBrowser(url, io),
   };

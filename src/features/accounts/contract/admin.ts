@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { id, list, pageQuery, password, time, username } from '../../../api/fields.ts';
 import { route } from '../../../api/route.ts';
 import { limits } from '../../../base/limits.ts';
+import { folderSettings } from '../../../core/problem.ts';
 import { auditEvents, auditLevels } from '../../audit/rules/audit.ts';
 import { roles } from '../rules.ts';
 import { userRecord } from './accounts.ts';
@@ -187,7 +188,7 @@ export const adminRoutes = {
     description:
       'Adds the folder to a live setting that lists folders, unless it is listed already. Safe when several root users allow folders at once.',
     body: z.object({
-      setting: z.enum(['safe_paths', 'worktree.repo_roots']).meta({
+      setting: z.enum(folderSettings).meta({
         description: '`worktree.repo_roots`: only as a source of worktrees, not as a `workdir`.',
       }),
       path: z.string().meta({ description: 'An absolute path on the machine of the plane.' }),
@@ -199,5 +200,32 @@ export const adminRoutes = {
         .meta({ id: 'AllowedFolders' }),
     },
     errors: ['settingFixed'],
+  }),
+  getDiagnosis: route({
+    method: 'GET',
+    path: '/api/admin/diagnosis',
+    action: 'config.manage',
+    tag: 'Administration',
+    summary: 'Examine the machine of the service',
+    description:
+      'What `svc doctor` reports about the running service. Changes nothing, and takes a few seconds at most.',
+    answers: {
+      200: z
+        .object({
+          version: z.string().meta({ description: 'Version of svc.' }),
+          folders: z
+            .array(
+              z.object({
+                setting: z.enum(folderSettings),
+                path: z.string(),
+                problem: z.string().nullable().meta({
+                  description: 'Why the service cannot read the folder; null if it can.',
+                }),
+              }),
+            )
+            .meta({ description: 'The folders in which agents of the main node may work.' }),
+        })
+        .meta({ id: 'Diagnosis' }),
+    },
   }),
 };
