@@ -64,6 +64,35 @@ test('each follower gets their own records in order, and root gets all', async (
   });
 });
 
+/** Appends an entry whose commit this process hears of only when the returned function is called. */
+function appendLate(name: string): Promise<() => void> {
+  return store.write((tx) => {
+    let report = () => {};
+    const late = {
+      sql: tx.sql,
+      get: tx.get.bind(tx),
+      all: tx.all.bind(tx),
+      run: tx.run.bind(tx),
+      afterCommit: (callback: () => void) => {
+        report = callback;
+      },
+    } as typeof tx;
+    feed.append(late, 'agent', 'usr_1', { name });
+    return () => report();
+  });
+}
+
+test('a follower reads entries from the database that another process wrote or that are reported late', async () => {
+  await tell('usr_1', 'a');
+  const following = follow(null, { after: 0 }, 4);
+  const report = await appendLate('b');
+  await tell('usr_1', 'c');
+  report();
+  await tell('usr_1', 'd');
+  expect((await following).map((frame) => frame.id)).toEqual([1, 2, 3, 4]);
+  expect((await follow(null, { after: 1 }, 3)).map((frame) => frame.id)).toEqual([2, 3, 4]);
+});
+
 test('a follower without a position gets new entries only', async () => {
   await tell('usr_1', 'old');
   const following = follow(null, 'start', 1);

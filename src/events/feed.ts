@@ -188,8 +188,19 @@ export class Feed {
     }
   }
 
+  /**
+   * Adds committed entries. If they do not continue the ring, because another process wrote the entries between them,
+   * followers read from the database. Ignores entries that are reported after later ones, which the followers find there.
+   */
   #publish(entries: readonly Entry[]): void {
-    this.#head = entries.at(-1)!.id;
+    const [first] = entries;
+    const newest = this.#ring.at(-1)?.id ?? 0;
+    if (!first || first.id <= newest) return;
+    if (first.id !== newest + 1) {
+      this.#ring.length = 0;
+      this.#ring_bytes = 0;
+    }
+    this.#head = Math.max(this.#head, entries.at(-1)!.id);
     for (const entry of entries) {
       this.#ring.push(entry);
       this.#ring_bytes += entry.frame.length;

@@ -52,8 +52,15 @@ export class Tail {
     if (this.#followers.size === 0) clearTimeout(this.#timer);
   }
 
-  /** Adds committed frames. They must follow those of the last call without a gap. */
+  /**
+   * Adds committed frames. If they do not continue those of the last call, because another process wrote the events between
+   * them, followers read the events from the database. Ignores frames that are reported after later ones: by then, the
+   * followers find their events in the database.
+   */
   publish(chunk: Chunk): void {
+    const last = this.#pending.at(-1) ?? this.#chunks.at(-1);
+    if (last && chunk.first_seq <= last.last_seq) return;
+    if (last && chunk.first_seq > last.last_seq + 1) this.#flush();
     this.#pending.push(chunk);
     this.#pending_bytes += chunk.frames.length;
     const wait_ms = this.#collect_until_ms - performance.now();
