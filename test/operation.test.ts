@@ -261,6 +261,7 @@ test('health needs no token, and metrics need a token of root unless `metrics.op
     fetch(`${plane!.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
   const metrics = await (await as(plane.token)).text();
   expect(metrics).toMatch(/^svc_streams_open 0$/m);
+  expect(metrics).toMatch(/^svc_unknown_work 0$/m);
   expect(metrics).toMatch(/^svc_http_requests_total\{operation="join",status="201"\} 1$/m);
   const user = { username: 'bob', password: 'a password of bob' };
   await plane.client.call('createUser', { body: user });

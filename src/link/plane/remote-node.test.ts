@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { Wake } from '../../base/async.ts';
 import { systemClock } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
+import type { Link } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import type { StreamSizes } from '../../core/session.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
@@ -42,6 +43,35 @@ test('sends an acknowledgement only for many bytes or a new fact', async () => {
       ['ses_a', far + 5, 1],
       ['ses_a', far + 6, 2],
     ]);
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});
+
+test('passes its link on with the snapshot, and has none after that link was ended', async () => {
+  const local = { id: 'main', attach: async () => {}, detach: async () => {} };
+  const server = await openTestNodeServer(local as never);
+  const reasons: Error[] = [];
+  const plane = remoteNode(() => server.port, { onDown: (reason) => void reasons.push(reason) });
+  const links: Link[] = [];
+  const sink = {
+    snapshot: async (_views: unknown, link: Link) => void links.push(link),
+    fact: () => {},
+    wake: () => {},
+  };
+  try {
+    expect(plane.link).toBeNull();
+    await plane.attach(sink);
+    await plane.attach(sink);
+    const [first, second] = links;
+    expect(second!.position!.epoch).toBe(first!.position!.epoch + 1);
+    expect(plane.link).toBe(second);
+    first!.end();
+    await plane.reach();
+    second!.end();
+    await expect.poll(() => reasons).toHaveLength(1);
+    expect(plane.link).toBeNull();
   } finally {
     await plane.detach();
     await server.close();
