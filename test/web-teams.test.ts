@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
@@ -205,8 +205,11 @@ browserTest('a click anywhere in a row of a team or a run opens it', async () =>
   const run_row = page.getByRole('row').filter({ hasText: 'paper jam' });
   // A run without a title shows only its error.
   expect(await run_row.getByRole('cell').nth(1).textContent()).toBe('paper jam');
+  const left = async (cell: Locator) => (await cell.boundingBox())!.x;
+  const header = page.getByRole('columnheader', { name: 'Input' });
+  expect(await left(run_row.getByRole('cell').nth(1))).toBe(await left(header));
   await run_row.getByRole('link').focus();
-  const bar = 'getComputedStyle(document.activeElement.closest("tr"), "::before").opacity';
+  const bar = 'getComputedStyle(document.activeElement.closest("th"), "::before").opacity';
   expect(await page.evaluate(bar)).toBe('1');
   await run_row.click();
   await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
