@@ -65,7 +65,11 @@ export default defineConfig({
           // A process with all workers as threads is large, and to fork a large process for each program is slow.
           pool: 'forks',
           isolate: false,
-          env: { TMPDIR: process.env.TMPDIR ?? memoryFolder() ?? tmpdir() },
+          // Each transaction runs twice: one that cannot run again after a failed commit fails its tests.
+          env: {
+            TMPDIR: process.env.TMPDIR ?? memoryFolder() ?? tmpdir(),
+            SVC_TEST_RUN_BODIES_TWICE: '1',
+          },
           testTimeout: 30_000,
           expect: { poll: { timeout: 20_000 } },
         },

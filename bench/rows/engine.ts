@@ -56,8 +56,8 @@ async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
     const facts = new Facts({ ...common, store });
     // There are no agents, so effects need not be carried out.
     const publisher = new RunPublisher({ ...common, feed });
-    const scheduler = new Scheduler({ ...common, facts, publisher, publishAgent: () => {} });
-    scheduler.open(() => {});
+    const scheduler = new Scheduler({ ...common, facts, publisher, publishAgent: async () => {} });
+    scheduler.open(async () => {});
     try {
       return await fn({ store, scheduler });
     } finally {
@@ -125,19 +125,19 @@ function begin({ store, scheduler }: Engine, steps: readonly Needs[]): Promise<n
   const created_by = 'usr_1';
   const now = systemClock.now();
   const spec = readSpec(teamOf([{ member_id: 'm' }], steps));
-  return store.write((tx) => {
-    addUser(tx, created_by);
-    const num = insertTeam(tx, {
+  return store.write(async (tx) => {
+    await addUser(tx, created_by);
+    const num = await insertTeam(tx, {
       ...{ id: newId('team'), name: 'bench', description: '', spec: JSON.stringify(spec), version: 1 },
       ...{ created_by, created_at: now, updated_at: now },
     });
-    const common = { team: teamOfNum(tx, num)!, created_by, now };
-    const task_num = createTask(tx, { team_num: num, title: 'task', created_by, now });
-    return createRun(tx, scheduler, { ...common, id: newId('run'), task_num, input: {} }).num;
+    const common = { team: (await teamOfNum(tx, num))!, created_by, now };
+    const task_num = await createTask(tx, { team_num: num, title: 'task', created_by, now });
+    return (await createRun(tx, scheduler, { ...common, id: newId('run'), task_num, input: {} })).num;
   });
 }
 
-function addUser(tx: Tx, id: string): void {
+async function addUser(tx: Tx, id: string): Promise<void> {
   const user = { id, username: id, role: 'user', password_hash: '', created_at: 0, updated_at: 0 } as const;
-  tx.run(tx.sql.insertInto('users').values(user));
+  await tx.run(tx.sql.insertInto('users').values(user));
 }

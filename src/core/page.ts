@@ -32,6 +32,11 @@ export function page<Row, Item>(
   return { items, next_cursor: Buffer.from(JSON.stringify(key(last))).toString('base64url') };
 }
 
+/** Like `page`, with the rows themselves as items. */
+export function pageOfRows<Row>(rows: readonly Row[], limit: number, key: (row: Row) => Key[]): Page<Row> {
+  return page(rows, limit, (row) => row, key);
+}
+
 /** The keys in a cursor, or undefined without one. Throws `invalid cursor` if they do not have exactly these types. */
 export function readCursor<const T extends (keyof KeyTypes)[]>(
   cursor: string | undefined,

@@ -65,7 +65,8 @@ test.each([
       events.start();
       const files = async () =>
         (await readdir(join(folder, 'log'), { recursive: true })).filter((name) => name.includes('.seg'));
-      const rows = () => store.read((r) => r.all(r.sql.selectFrom('events').select('seq')).length);
+      const rows = () =>
+        store.read(async (r) => (await r.all(r.sql.selectFrom('events').select('seq'))).length);
       await expect.poll(files, { timeout: 20_000 }).toHaveLength(segments);
       await expect.poll(rows, { timeout: 20_000 }).toBe(segments === 1 ? 0 : TOTAL);
       expect(await replay()).toEqual(expected);

@@ -66,7 +66,7 @@ test('each follower gets their own records in order, and root gets all', async (
 
 /** Appends an entry whose commit this process hears of only when the returned function is called. */
 function appendLate(name: string): Promise<() => void> {
-  return store.write((tx) => {
+  return store.write(async (tx) => {
     let report = () => {};
     const late = {
       sql: tx.sql,
@@ -77,7 +77,7 @@ function appendLate(name: string): Promise<() => void> {
         report = callback;
       },
     } as typeof tx;
-    feed.append(late, 'agent', 'usr_1', { name });
+    await feed.append(late, 'agent', 'usr_1', { name });
     return () => report();
   });
 }
@@ -102,8 +102,8 @@ test('a follower without a position gets new entries only', async () => {
 });
 
 test('a rolled-back change is not sent and leaves no trace', async () => {
-  const undone = store.write((tx) => {
-    feed.append(tx, 'agent', 'usr_1', { name: 'no' });
+  const undone = store.write(async (tx) => {
+    await feed.append(tx, 'agent', 'usr_1', { name: 'no' });
     throw new Error('no');
   });
   await expect(undone).rejects.toThrow('no');

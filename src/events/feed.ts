@@ -78,28 +78,30 @@ export class Feed {
   }
 
   /** Records the new state of a record in the caller's transaction, for `owner_id` and the team's human members. */
-  append(
+  async append(
     tx: Tx,
     kind: string,
     owner_id: string,
     record: Record<string, unknown>,
     team_num: number | null = null,
     agent_id: string | null = null,
-  ): void {
-    this.appendAll(tx, kind, owner_id, [JSON.stringify(record)], team_num, agent_id);
+  ): Promise<void> {
+    await this.appendAll(tx, kind, owner_id, [JSON.stringify(record)], team_num, agent_id);
   }
 
   /** Appends several records of one kind, each as JSON. */
-  appendAll(
+  async appendAll(
     tx: Tx,
     kind: string,
     owner_id: string,
     records: readonly string[],
     team_num: number | null,
     agent_id: string | null = null,
-  ): void {
+  ): Promise<void> {
     const ts = this.#clock.now();
-    const rows = tx.all(newEntries(tx, ts, kind, owner_id, team_num, agent_id, JSON.stringify(records)));
+    const rows = await tx.all(
+      newEntries(tx, ts, kind, owner_id, team_num, agent_id, JSON.stringify(records)),
+    );
     // RETURNING guarantees no order, but the ids are assigned in the order of the records.
     const ids = rows.map(({ id }) => id).sort((a, b) => a - b);
     tx.afterCommit(() => {
@@ -156,15 +158,15 @@ export class Feed {
   /** Deletes entries older than a day, a bounded number at a time. Resolves to whether there may be more. */
   trim(): Promise<boolean> {
     const before = this.#clock.now() - limits.feed_keep_ms;
-    return this.#store.write((tx) => {
-      const old = tx.all(
+    return this.#store.write(async (tx) => {
+      const old = await tx.all(
         tx.sql.selectFrom('feed').select(['id', 'ts']).orderBy('id').limit(limits.delete_rows_per_slice),
       );
       const up_to = old.filter((entry) => entry.ts < before).at(-1)?.id;
       if (up_to === undefined) return false;
-      tx.run(tx.sql.deleteFrom('feed').where('id', '<=', up_to));
+      await tx.run(tx.sql.deleteFrom('feed').where('id', '<=', up_to));
       const value = String(up_to);
-      tx.run(
+      await tx.run(
         tx.sql
           .insertInto('meta')
           .values({ key: TRIMMED_KEY, value })
@@ -218,9 +220,9 @@ export class Feed {
   }
 
   #fromStore(cursor: number): Promise<Entry[]> {
-    return this.#store.read((reader) =>
-      reader
-        .all(
+    return this.#store.read(async (reader) =>
+      (
+        await reader.all(
           reader.sql
             .selectFrom('feed')
             .selectAll()
@@ -228,13 +230,13 @@ export class Feed {
             .orderBy('id')
             .limit(limits.delete_rows_per_slice),
         )
-        .map(({ id, ts, kind, owner_id, team_num, agent_id, record }) => ({
-          id,
-          owner_id,
-          team_num,
-          agent_id,
-          frame: entryFrame(id, ts, kind, record),
-        })),
+      ).map(({ id, ts, kind, owner_id, team_num, agent_id, record }) => ({
+        id,
+        owner_id,
+        team_num,
+        agent_id,
+        frame: entryFrame(id, ts, kind, record),
+      })),
     );
   }
 }
@@ -245,10 +247,11 @@ export function entryFrame(id: number, ts_ms: number, kind: string, record: stri
   return keptText(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);
 }
 
-function readBounds(reader: Reader): { head: number; trimmed: number } {
-  const newest = reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
+async function readBounds(reader: Reader): Promise<{ head: number; trimmed: number }> {
+  const newest = await reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
   const trimmed = Number(
-    reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED_KEY))?.value ?? 0,
+    (await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED_KEY)))?.value ??
+      0,
   );
   return { head: Math.max(newest?.id ?? 0, trimmed), trimmed };
 }

@@ -133,8 +133,8 @@ export class Follower implements TailFollower {
   }
 
   #head(): Promise<number> {
-    return this.#deps.store.read((reader) => {
-      const head = headOf(reader, this.#agent.num);
+    return this.#deps.store.read(async (reader) => {
+      const head = await headOf(reader, this.#agent.num);
       if (!head) throw problems.agentNotFound();
       return head.last_seq;
     });

@@ -125,11 +125,13 @@ export class History {
   async at(agent: AgentRef, seqs: readonly number[]): Promise<Map<number, EventRecord>> {
     const found: EventRecord[] = [];
     if (seqs.length === 0) return new Map();
-    const segments = await this.#store.read((reader) => {
-      const segments = segmentsContaining(reader, agent.num, seqs);
+    const segments = await this.#store.read(async (reader) => {
+      const segments = await segmentsContaining(reader, agent.num, seqs);
       const left = seqs.filter((seq) => !segments.some((segment) => contains(segment, seq)));
       if (left.length > 0) {
-        found.push(...this.#decode(reader, agent, selectEvents(reader, agent.num).where('seq', 'in', left)));
+        found.push(
+          ...(await this.#decode(reader, agent, selectEvents(reader, agent.num).where('seq', 'in', left))),
+        );
       }
       return segments;
     });
@@ -178,36 +180,37 @@ export class History {
 
   #statuses(agent: AgentRef, { after, before, limit }: PageOptions): Promise<EventRecord[]> {
     const backwards = before !== undefined && after === undefined;
-    return this.#store.read((reader) => {
+    return this.#store.read(async (reader) => {
       let query = selectEventsOf(reader, agent.num, ['status']).limit(limit);
       if (after !== undefined) query = query.where('seq', '>', after);
       if (before !== undefined) query = query.where('seq', '<', before);
-      const found = this.#decode(reader, agent, query.orderBy('seq', backwards ? 'desc' : 'asc'));
+      const found = await this.#decode(reader, agent, query.orderBy('seq', backwards ? 'desc' : 'asc'));
       return backwards ? found.reverse() : found;
     });
   }
 
   /** Returns what follows `cursor`: rows, as returned by `read`, or a segment; null at the end. */
-  #next<Rows>(
+  async #next<Rows>(
     reader: Reader,
     agent: AgentRef,
     cursor: number,
-    read: (range: SeqRange) => Rows | null,
-  ): { rows: Rows } | { segment: SegmentRow } | null {
-    const segment = segmentAfter(reader, agent.num, cursor);
+    read: (range: SeqRange) => Promise<Rows | null>,
+  ): Promise<{ rows: Rows } | { segment: SegmentRow } | null> {
+    const segment = await segmentAfter(reader, agent.num, cursor);
     if (segment && segment.first_seq <= cursor + 1) return { segment };
-    const rows = read({ after: cursor, up_to: segment ? segment.first_seq - 1 : Infinity });
+    const rows = await read({ after: cursor, up_to: segment ? segment.first_seq - 1 : Infinity });
     if (rows !== null) return { rows };
     return segment ? { segment } : null;
   }
 
   /** Frames of rows up to a gap; null if there are none. */
-  #part(reader: Reader, agent: AgentRef, range: SeqRange, rows_max: number): Part | null {
-    const rows = reader.arrays(selectRange(reader, agent.num, range, rows_max));
+  async #part(reader: Reader, agent: AgentRef, range: SeqRange, rows_max: number): Promise<Part | null> {
+    const rows = await reader.arrays(selectRange(reader, agent.num, range, rows_max));
     let [kind] = rows;
     if (!kind) return null;
-    const writerFor = (row: readonly unknown[]) => frameWriter(agent.id, this.#decoder.event(reader, row));
-    let write = writerFor(kind);
+    const writerFor = async (row: readonly unknown[]) =>
+      frameWriter(agent.id, await this.#decoder.event(reader, row));
+    let write = await writerFor(kind);
     const first_seq = seqOf(kind);
     let last_seq = first_seq - 1;
     let text = '';
@@ -216,7 +219,7 @@ export class History {
       if (seqOf(row) !== last_seq + 1) break;
       if (!isSameKind(row, kind)) {
         kind = row;
-        write = writerFor(row);
+        write = await writerFor(row);
       }
       last_seq++;
       text += write(last_seq, dataOf(row));
@@ -225,36 +228,41 @@ export class History {
   }
 
   /** Records of rows; null if there are none. */
-  #rows(
+  async #rows(
     reader: Reader,
     agent: AgentRef,
     range: SeqRange,
     rows_max: number,
     types: readonly EventType[] | undefined,
-  ): EventRecord[] | null {
+  ): Promise<EventRecord[] | null> {
     const query = types
       ? inRange(selectEventsOf(reader, agent.num, types), range).limit(rows_max)
       : selectRange(reader, agent.num, range, rows_max);
-    const records = this.#decode(reader, agent, query);
+    const records = await this.#decode(reader, agent, query);
     return records.length > 0 ? records : null;
   }
 
   /** Returns the last segment before `cursor`, if any, and the rows between it and `cursor`, newest first. */
-  #previous(reader: Reader, agent: AgentRef, cursor: number, limit: number, types?: readonly EventType[]) {
-    const segment = segmentBefore(reader, agent.num, cursor) ?? null;
+  async #previous(
+    reader: Reader,
+    agent: AgentRef,
+    cursor: number,
+    limit: number,
+    types?: readonly EventType[],
+  ) {
+    const segment = (await segmentBefore(reader, agent.num, cursor)) ?? null;
     if (segment && segment.last_seq >= cursor - 1) return { rows: [], segment };
     const events = types ? selectEventsOf(reader, agent.num, types) : selectEvents(reader, agent.num);
     let query = events.where('seq', '<', cursor).orderBy('seq', 'desc').limit(limit);
     if (segment) query = query.where('seq', '>', segment.last_seq);
-    return { rows: this.#decode(reader, agent, query), segment };
+    return { rows: await this.#decode(reader, agent, query), segment };
   }
 
-  #decode(reader: Reader, agent: AgentRef, query: Compilable<unknown>): EventRecord[] {
+  async #decode(reader: Reader, agent: AgentRef, query: Compilable<unknown>): Promise<EventRecord[]> {
     const records: EventRecord[] = [];
-    reader.each(query, (row) => {
-      records.push(eventRecord(agent.id, this.#decoder.event(reader, row)));
-      return true;
-    });
+    for (const row of await reader.arrays(query)) {
+      records.push(eventRecord(agent.id, await this.#decoder.event(reader, row)));
+    }
     return records;
   }
 

@@ -224,8 +224,8 @@ test('rejects a stream of an unknown agent', async () => {
 
 test('a rolled-back append uses no number', async () => {
   const body = { type: 'error', session_id: null, ts_ms: 1, fields: { code: 'x', error: 'x' } } as const;
-  const undone = store.write((tx) => {
-    events.append(tx, 'agt_1', [body]);
+  const undone = store.write(async (tx) => {
+    await events.append(tx, 'agt_1', [body]);
     throw new Error('no');
   });
   await expect(undone).rejects.toThrow('no');

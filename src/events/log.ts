@@ -39,7 +39,7 @@ export interface EventLogOptions {
   sealing?: Partial<Sealing>;
   heartbeat_ms?: number;
   /** Redacts a session's secrets in appended messages and errors. Output is already redacted. */
-  redactor?: (reader: Reader, session_id: string | null) => Redactor | null;
+  redactor?: (reader: Reader, session_id: string | null) => Promise<Redactor | null>;
 }
 
 export class EventLog {
@@ -58,7 +58,7 @@ export class EventLog {
 
   constructor(options: EventLogOptions) {
     this.#store = options.store;
-    this.#redactor = options.redactor ?? (() => null);
+    this.#redactor = options.redactor ?? (async () => null);
     this.#folder = join(options.data_dir, 'log');
     this.#history = new History(options.store, this.#folder);
     this.#follow_deps = {
@@ -105,16 +105,16 @@ export class EventLog {
   }
 
   /** Creates the log of a new agent. */
-  create(tx: Tx, agent_num: number): void {
-    createHead(tx, agent_num);
+  async create(tx: Tx, agent_num: number): Promise<void> {
+    await createHead(tx, agent_num);
   }
 
   /**
    * Deletes the log of an agent that is deleted in the same transaction. Rows and files are deleted in the background.
    */
-  drop(tx: Tx, agent_num: number): void {
-    insertDrop(tx, agent_num);
-    deleteHead(tx, agent_num);
+  async drop(tx: Tx, agent_num: number): Promise<void> {
+    await insertDrop(tx, agent_num);
+    await deleteHead(tx, agent_num);
     tx.afterCommit(() => {
       for (const [id, agent] of this.#agents) if (agent.num === agent_num) this.#agents.delete(id);
       for (const [id, tail] of this.#tails) {
@@ -131,11 +131,15 @@ export class EventLog {
    * messages and errors. Throws `agent not found` if the log does not exist, and `session not found` for an unknown
    * session.
    */
-  append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Appended {
-    const agent = tx.get(agentNum(tx, agent_id));
+  async append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Promise<Appended> {
+    const agent = await tx.get(agentNum(tx, agent_id));
     if (!agent) throw problems.agentNotFound();
-    const events = bodies.map((body) => eventOf(body, () => this.#redactor(tx, body.session_id)));
-    const appended = { agent_id, agent_num: agent.num, ...appendEvents(tx, agent.num, events) };
+    const events: NewEvent[] = [];
+    for (const body of bodies) {
+      const redactor = body.type === 'output' ? null : await this.#redactor(tx, body.session_id);
+      events.push(eventOf(body, redactor));
+    }
+    const appended = { agent_id, agent_num: agent.num, ...(await appendEvents(tx, agent.num, events)) };
     const { first_seq, last_seq } = appended;
     const text = events.map((event, i) => frameText(agent_id, first_seq + i, event)).join('');
     const frames = Buffer.from(text);
@@ -248,7 +252,7 @@ const agentNum = preparedQuery((sql, id: string) =>
   sql.selectFrom('agents').select('num').where('id', '=', id),
 );
 
-function eventOf(body: EventBody, redactor: () => Redactor | null): NewEvent {
+function eventOf(body: EventBody, redactor: Redactor | null): NewEvent {
   const { type, ts_ms, session_id } = body;
   if (body.type !== 'output') {
     const data = fieldsText(body, redactor);
@@ -260,13 +264,13 @@ function eventOf(body: EventBody, redactor: () => Redactor | null): NewEvent {
 }
 
 /** Redacts error texts and agent messages, the only fields that may contain secrets. */
-function fieldsText(body: Exclude<EventBody, { type: 'output' }>, redactor: () => Redactor | null): string {
+function fieldsText(body: Exclude<EventBody, { type: 'output' }>, redactor: Redactor | null): string {
   if (body.type === 'acp_event') {
-    const payload = redactor()?.json(body.payload) ?? body.payload;
+    const payload = redactor?.json(body.payload) ?? body.payload;
     return `${JSON.stringify(body.fields).slice(0, -1)},"payload":${payload}}`;
   }
   if (body.type === 'status') return JSON.stringify(body.fields);
   const { code, ...rest } = body.fields;
   const text = JSON.stringify(rest);
-  return JSON.stringify({ code, ...JSON.parse(redactor()?.json(text) ?? text) });
+  return JSON.stringify({ code, ...JSON.parse(redactor?.json(text) ?? text) });
 }

@@ -74,7 +74,9 @@ async function replay(after: number, until: number): Promise<Frame[]> {
 }
 
 const rowSeqs = () =>
-  store.read((r) => r.all(r.sql.selectFrom('events').select('seq').orderBy('seq')).map((row) => row.seq));
+  store.read(async (r) =>
+    (await r.all(r.sql.selectFrom('events').select('seq').orderBy('seq'))).map((row) => row.seq),
+  );
 const segmentFiles = async () =>
   (await readdir(join(folder, 'log'), { recursive: true })).filter((name) => name.endsWith('.seg'));
 const ids = (frames: Frame[]) => frames.map((frame) => frame.id);
@@ -185,9 +187,9 @@ test('retention by bytes deletes the oldest first, keeps status events and repor
   await output(range(52, 60).map((n) => `${n}`.padEnd(1000)));
   retention = { bytes_per_agent: 12_000 };
   // The compressed segment is small, so the test sets its size to the original one.
-  await store.write((tx) => {
-    tx.run(tx.sql.updateTable('segments').set({ bytes: 50_000 }));
-    tx.run(tx.sql.updateTable('heads').set((eb) => ({ bytes: eb('bytes', '+', 49_000) })));
+  await store.write(async (tx) => {
+    await tx.run(tx.sql.updateTable('segments').set({ bytes: 50_000 }));
+    await tx.run(tx.sql.updateTable('heads').set((eb) => ({ bytes: eb('bytes', '+', 49_000) })));
   });
   await events.runMaintenance();
   const frames = await replay(0, 60);
@@ -272,9 +274,9 @@ test('deleting an agent ends its followers and deletes its rows and files', asyn
     for await (const bytes of events.follow('agt_1', { after: 0 }, signal)) text += bytes.toString();
   })();
   await expect.poll(() => ids(parseFrames(text))).toEqual([1, 2, 3]);
-  await store.write((tx) => {
-    events.drop(tx, num);
-    tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
+  await store.write(async (tx) => {
+    await events.drop(tx, num);
+    await tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
   });
   await following;
   await events.runMaintenance();
@@ -288,9 +290,9 @@ test('startup deletes files without a record and rows that a segment replaces', 
   const rows = await store.read((r) => r.all(r.sql.selectFrom('events').selectAll()));
   await events.runMaintenance();
   // This is the state after a kill between recording the segment and deleting the rows.
-  await store.write((tx) => {
-    for (const row of rows) tx.run(tx.sql.insertInto('events').values(row));
-    tx.run(tx.sql.updateTable('segments').set({ swept: 0 }));
+  await store.write(async (tx) => {
+    for (const row of rows) await tx.run(tx.sql.insertInto('events').values(row));
+    await tx.run(tx.sql.updateTable('segments').set({ swept: 0 }));
   });
   await writeFile(join(folder, 'log', String(num), 'orphan.seg'), 'x');
   expect(ids(await replay(0, 10))).toEqual(range(1, 10));
@@ -392,8 +394,9 @@ test('close does not wait for the index or for rows that the next start deletes'
 const left = async () =>
   Number(
     await store.read(
-      (reader) =>
-        reader.get(reader.sql.selectFrom('events').select((eb) => eb.fn.countAll().as('count')))!.count,
+      async (reader) =>
+        (await reader.get(reader.sql.selectFrom('events').select((eb) => eb.fn.countAll().as('count'))))!
+          .count,
     ),
   );
 

@@ -238,8 +238,8 @@ export class LogMaintenance {
   }
 
   #record(num: number, { row_bytes, ...sealed }: Sealed): Promise<number | null> {
-    return this.#store.write((tx) => {
-      if (!resizeHead(tx, num, sealed.bytes - row_bytes)) return null;
+    return this.#store.write(async (tx) => {
+      if (!(await resizeHead(tx, num, sealed.bytes - row_bytes))) return null;
       return insertSegment(tx, { agent_num: num, swept: 0, ...sealed });
     });
   }
@@ -250,9 +250,9 @@ export class LogMaintenance {
     if (!segment) return;
     for (let from = segment.first_seq; from <= segment.last_seq; ) {
       const to = Math.min(segment.last_seq, from + this.#slice_rows - 1);
-      await this.#slice((tx) => {
-        deleteEvents(tx, segment.agent_num, from, to);
-        if (to === segment.last_seq) markSwept(tx, segment_id);
+      await this.#slice(async (tx) => {
+        await deleteEvents(tx, segment.agent_num, from, to);
+        if (to === segment.last_seq) await markSwept(tx, segment_id);
       });
       from = to + 1;
     }
@@ -262,14 +262,14 @@ export class LogMaintenance {
    * Runs a transaction that deletes rows, and adjusts the number of rows for the next one, so that each takes a few
    * milliseconds.
    */
-  async #slice<T>(fn: (tx: Tx) => T): Promise<T> {
+  async #slice<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
     // The next start deletes the rest.
     this.#stop.signal.throwIfAborted();
     this.#deleted = true;
     let lasted_ms = 0;
-    const value = await this.#store.write((tx) => {
+    const value = await this.#store.write(async (tx) => {
       const begun_ms = performance.now();
-      const result = fn(tx);
+      const result = await fn(tx);
       lasted_ms = performance.now() - begun_ms;
       return result;
     });
@@ -287,9 +287,9 @@ export class LogMaintenance {
 
   async #dropSegment(id: number): Promise<boolean> {
     await this.#sweep(id);
-    const path = await this.#store.write((tx) => {
-      const segment = deleteSegment(tx, id);
-      if (segment) resizeHead(tx, segment.agent_num, -segment.bytes, segment.last_seq + 1);
+    const path = await this.#store.write(async (tx) => {
+      const segment = await deleteSegment(tx, id);
+      if (segment) await resizeHead(tx, segment.agent_num, -segment.bytes, segment.last_seq + 1);
       return segment?.path;
     });
     if (path === undefined) return false;
@@ -300,10 +300,10 @@ export class LogMaintenance {
   /** Deletes some of an agent's oldest unsealed rows that are too old or exceed the limit. Returns how many. */
   #dropRows(num: number, bound: { before_ms: number } | { excess_bytes: number }): Promise<number> {
     const rows_max = this.#slice_rows;
-    return this.#slice((tx) => {
-      const head = headOf(tx, num);
+    return this.#slice(async (tx) => {
+      const head = await headOf(tx, num);
       if (!head) return 0;
-      const oldest = oldestEvents(tx, num, head.first_seq, rows_max);
+      const oldest = await oldestEvents(tx, num, head.first_seq, rows_max);
       let bytes = 0;
       let count = 0;
       for (const event of oldest) {
@@ -313,8 +313,8 @@ export class LogMaintenance {
       }
       const last = oldest[count - 1];
       if (!last) return 0;
-      deleteEvents(tx, num, head.first_seq, last.seq);
-      resizeHead(tx, num, -bytes, last.seq + 1);
+      await deleteEvents(tx, num, head.first_seq, last.seq);
+      await resizeHead(tx, num, -bytes, last.seq + 1);
       return count;
     });
   }
@@ -345,9 +345,9 @@ export class LogMaintenance {
       : Number.POSITIVE_INFINITY;
     const max = Math.min(this.#options.retention().bytes_total, disk_share_bytes);
     while (!this.#stop.signal.aborted) {
-      const { bytes, oldest, largest } = await this.#store.read((reader) => ({
-        ...logSizes(reader),
-        oldest: oldestSegment(reader),
+      const { bytes, oldest, largest } = await this.#store.read(async (reader) => ({
+        ...(await logSizes(reader)),
+        oldest: await oldestSegment(reader),
       }));
       if (bytes <= max) return;
       if (oldest !== undefined) await this.#dropSegment(oldest);
@@ -396,14 +396,14 @@ export class LogMaintenance {
   }
 }
 
-function readLogState(reader: Reader, num: number): LogState | null {
-  const head = headWithId(reader, num);
+async function readLogState(reader: Reader, num: number): Promise<LogState | null> {
+  const head = await headWithId(reader, num);
   if (!head) return null;
-  const sealed = sealedSize(reader, num);
+  const sealed = await sealedSize(reader, num);
   return {
     ...head,
     sealed_bytes: sealed.bytes,
     sealed_seq: sealed.last_seq,
-    newest_ts: newestTs(reader, num),
+    newest_ts: await newestTs(reader, num),
   };
 }

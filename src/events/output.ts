@@ -56,8 +56,13 @@ export async function openOutput(
   };
 }
 
-function findTarget(reader: Reader, agent: AgentRef, session_id: string, stream: StreamName | null): Target {
-  const session = reader.get(
+async function findTarget(
+  reader: Reader,
+  agent: AgentRef,
+  session_id: string,
+  stream: StreamName | null,
+): Promise<Target> {
+  const session = await reader.get(
     reader.sql
       .selectFrom('sessions')
       .select(['num', 'first_seq'])
@@ -65,7 +70,7 @@ function findTarget(reader: Reader, agent: AgentRef, session_id: string, stream:
       .where('agent_num', '=', agent.num),
   );
   if (!session) throw problems.sessionNotFound();
-  const { stdout, stderr } = spoolsOf(reader, session.num);
+  const { stdout, stderr } = await spoolsOf(reader, session.num);
   return {
     agent,
     session_id,
@@ -182,12 +187,12 @@ class OutputReader {
   }
 
   /** Bytes of the next rows; null if there are no rows. */
-  #readRows(reader: Reader, position: ReadPosition): Buffer[] | null {
+  async #readRows(reader: Reader, position: ReadPosition): Promise<Buffer[] | null> {
     const parts: Buffer[] = [];
-    if (segmentAfter(reader, this.#target.agent.num, position.after)) return parts;
+    if (await segmentAfter(reader, this.#target.agent.num, position.after)) return parts;
     let bytes = 0;
     let rows = 0;
-    reader.each(this.#rows(reader, position.after, this.#target.streams).select('data'), (row) => {
+    await reader.each(this.#rows(reader, position.after, this.#target.streams).select('data'), (row) => {
       position.after = row[0] as number;
       const part = takeBytes(asBuffer(row[3] as Uint8Array), position);
       if (part) parts.push(part);
@@ -226,9 +231,13 @@ class OutputReader {
     streams: readonly StreamName[],
   ): Promise<{ seq: number; offset: number } | null> {
     while (true) {
-      const found = await this.#store.read((reader) => {
-        const row = this.#seekNear(reader, after, streams);
-        const next = firstSeqFrom(reader, this.#target.agent.num, after + limits.scan_rows_per_slice + 1);
+      const found = await this.#store.read(async (reader) => {
+        const row = await this.#seekNear(reader, after, streams);
+        const next = await firstSeqFrom(
+          reader,
+          this.#target.agent.num,
+          after + limits.scan_rows_per_slice + 1,
+        );
         return { row, next };
       });
       if (found.row) return found.row;
@@ -239,12 +248,12 @@ class OutputReader {
   }
 
   /** The stream's first row within a slice of rows after `after`. */
-  #seekNear(
+  async #seekNear(
     reader: Reader,
     after: number,
     streams: readonly StreamName[],
-  ): { seq: number; offset: number } | null {
-    const row = reader.get(
+  ): Promise<{ seq: number; offset: number } | null> {
+    const row = await reader.get(
       this.#rows(reader, after, streams)
         .where('seq', '<=', after + limits.scan_rows_per_slice)
         .limit(1),

@@ -10,8 +10,14 @@ import type { Selectable } from 'kysely';
 import { writeFileAtomic } from '../base/files.ts';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { streamNumber } from '../store/event-rows/numbers.ts';
-import { EventDecoder, type StoredEvent, selectEvents, sessionNumOf } from '../store/event-rows/read.ts';
-import type { Reader } from '../store/store.ts';
+import {
+  EventDecoder,
+  type StoredEvent,
+  selectEvents,
+  seqOf,
+  sessionNumOf,
+} from '../store/event-rows/read.ts';
+import type { Reader, Store } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { frameText } from './frame.ts';
@@ -34,12 +40,10 @@ export interface Sealed extends Omit<Selectable<Tables['segments']>, 'id' | 'age
 }
 
 /** Returns null if there is nothing to seal. */
-export async function seal(
-  reader: { read<T>(fn: (reader: Reader) => T): T },
-  request: SealRequest,
-): Promise<Sealed | null> {
+export async function seal(reader: Pick<Store, 'read'>, request: SealRequest): Promise<Sealed | null> {
   const writer = new SegmentWriter();
-  reader.read((rows) => collect(rows, request, writer));
+  await reader.read((rows) => collect(rows, request, writer));
+  writer.flush();
   const { summary } = writer;
   if (!summary) return null;
   const folder = String(request.agent.num);
@@ -58,31 +62,36 @@ function syncFolder(path: string): void {
   closeSync(file);
 }
 
-function collect(reader: Reader, { agent, after, up_to }: SealRequest, writer: SegmentWriter): void {
+async function collect(
+  reader: Reader,
+  { agent, after, up_to }: SealRequest,
+  writer: SegmentWriter,
+): Promise<void> {
   const decode = new EventDecoder();
   const query = selectEvents(reader, agent.num)
     .select('offset')
-    .where('seq', '>', after)
     .where('seq', '<=', up_to)
-    .orderBy('seq');
+    .orderBy('seq')
+    .limit(limits.seal_rows_per_read);
   let last = 0;
-  reader.each(query, (row) => {
-    const event = decode.event(reader, row);
-    // A segment never spans a gap, so that readers can detect it.
-    if (last > 0 && event.seq !== last + 1) return false;
-    last = event.seq;
-    const output =
-      event.stream === null
-        ? null
-        : {
-            session_num: sessionNumOf(row),
-            stream: streamNumber(event.stream),
-            from: row[4] as number,
-          };
-    writer.add(frameText(agent.id, event.seq, event), event, output);
-    return writer.raw_bytes < limits.segment_raw_bytes;
-  });
-  writer.flush();
+  while (writer.raw_bytes < limits.segment_raw_bytes) {
+    const rows = await reader.arrays(query.where('seq', '>', Math.max(after, last)));
+    for (const row of rows) {
+      if (writer.raw_bytes >= limits.segment_raw_bytes) break;
+      // A segment never spans a gap, so that readers can detect it.
+      if (last > 0 && seqOf(row) !== last + 1) return;
+      const event = await decode.event(reader, row);
+      last = event.seq;
+      writer.add(frameText(agent.id, event.seq, event), event, outputOf(event, row));
+    }
+    if (rows.length < limits.seal_rows_per_read) return;
+  }
+}
+
+/** Where an event's bytes are in its stream's output; null if it is not output. */
+function outputOf({ stream }: StoredEvent, row: readonly unknown[]): Omit<Run, 'seq' | 'to'> | null {
+  if (stream === null) return null;
+  return { session_num: sessionNumOf(row), stream: streamNumber(stream), from: row[4] as number };
 }
 
 class SegmentWriter {

@@ -35,9 +35,9 @@ test('removes a deleted agent from the index', async () => {
   await store.ingest(batch('agt_1', 'ses_1', 0, lines, { stream: 'stdout', ts_ms: 1 }));
   const found = async () => (await events.search('agt_1', { text: 'needle 499', limit: 1 })).length;
   await expect.poll(found, { timeout: 20_000 }).toBe(1);
-  await store.write((tx) => {
-    events.drop(tx, num);
-    deleteAgent(tx, num);
+  await store.write(async (tx) => {
+    await events.drop(tx, num);
+    await deleteAgent(tx, num);
   });
   const index = new DatabaseSync(join(folder, 'search.db'), { readOnly: true });
   const words = index.prepare("SELECT count(*) AS n FROM words WHERE words MATCH 'needle'");
@@ -83,17 +83,17 @@ test('after a restart, updates only agents whose entries differ from their log',
   }
   const path = join(folder, 'search.db');
   const snapshots = openReader(store.source);
-  const open = () => new SearchIndex(path, snapshots, join(folder, 'log'));
-  const first = open();
-  expect(first.stale()).toEqual(nums);
+  const open = () => SearchIndex.open(path, snapshots, join(folder, 'log'));
+  const first = await open();
+  expect(await first.stale()).toEqual(nums);
   expect(await first.update(nums)).toEqual([]);
-  expect(first.stale()).toEqual([]);
+  expect(await first.stale()).toEqual([]);
   await store.ingest(batch('agt_2', 'ses_2', 20, ['needle\n']));
   await store.write((tx) => resizeHead(tx, nums[2]!, 0, 3));
-  const second = open();
-  expect(second.stale()).toEqual([nums[1], nums[2]]);
+  const second = await open();
+  expect(await second.stale()).toEqual([nums[1], nums[2]]);
   expect(await second.update(nums)).toEqual([]);
-  expect(open().stale()).toEqual([]);
+  expect(await (await open()).stale()).toEqual([]);
   const query = { text: 'needle', before: null, first_seq: 1, limit: 9 };
   const found = nums.map((agent_num) => second.find({ agent_num, ...query }));
   expect(found).toEqual([[2, 1], [4, 2, 1], []]);

@@ -13,7 +13,7 @@ import { searchableTexts } from '../acp/search-text.ts';
 import type { EventRecord } from '../core/event.ts';
 import { headsWithEvents, headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery } from '../store/fts.ts';
-import type { Reader } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { History } from './history.ts';
 import { limits } from './limits.ts';
 
@@ -45,7 +45,7 @@ interface IndexEntry {
   text: string;
 }
 
-type Snapshots = { read<T>(fn: (reader: Reader) => T): T };
+type Snapshots = Pick<Store, 'read'>;
 
 export class SearchIndex {
   readonly #db: DatabaseSync;
@@ -55,20 +55,26 @@ export class SearchIndex {
   /** Deleted agents. Their events that are still waiting to be inserted are skipped. */
   readonly #forgotten = new Set<number>();
 
-  constructor(path: string, reader: Snapshots, folder: string) {
+  private constructor(path: string, reader: Snapshots, folder: string) {
     this.#db = openOrRecreate(path);
     this.#reader = reader;
-    this.#history = new History({ read: async (fn) => reader.read(fn) }, folder);
-    this.#forgetDeletedAgents();
+    this.#history = new History(reader, folder);
+  }
+
+  /** Opens or creates the index, and begins to delete the entries of deleted agents. */
+  static async open(path: string, reader: Snapshots, folder: string): Promise<SearchIndex> {
+    const index = new SearchIndex(path, reader, folder);
+    await index.#forgetDeletedAgents();
+    return index;
   }
 
   /** Agents whose entries differ from their log. */
-  stale(): number[] {
+  async stale(): Promise<number[]> {
     const cursors = new Map<number, number>();
     for (const { agent_num, seq } of this.#db.prepare('SELECT agent_num, seq FROM cursors').iterate()) {
       cursors.set(Number(agent_num), Number(seq));
     }
-    const heads = this.#reader.read(headsWithEvents);
+    const heads = await this.#reader.read(headsWithEvents);
     return heads
       .filter(
         ({ agent_num, first_seq, last_seq }) =>
@@ -146,7 +152,7 @@ export class SearchIndex {
 
   /** The agent's next events that are not indexed yet. Only one batch, so that no agent waits for another's backlog. */
   async #newRecords(num: number): Promise<{ records: EventRecord[]; has_more: boolean }> {
-    const agent = this.#reader.read((reader) => headWithId(reader, num));
+    const agent = await this.#reader.read((reader) => headWithId(reader, num));
     if (!agent) return { records: [], has_more: false };
     const known = this.#statement('SELECT seq FROM cursors WHERE agent_num = ?').get(num);
     let cursor = Number(known?.seq ?? 0);
@@ -203,13 +209,12 @@ export class SearchIndex {
     }
   }
 
-  #forgetDeletedAgents(): void {
+  async #forgetDeletedAgents(): Promise<void> {
     const known = this.#db.prepare('SELECT agent_num FROM cursors').all();
-    const living = new Set(
-      this.#reader
-        .read((reader) => reader.all(reader.sql.selectFrom('agents').select('num')))
-        .map(({ num }) => num),
+    const agents = await this.#reader.read((reader) =>
+      reader.all(reader.sql.selectFrom('agents').select('num')),
     );
+    const living = new Set(agents.map(({ num }) => num));
     for (const { agent_num } of known) {
       if (!living.has(Number(agent_num))) void this.forget(Number(agent_num));
     }

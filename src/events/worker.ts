@@ -17,20 +17,20 @@ export interface EventsWorkerData {
 
 const { source, folder, search_path } = workerData as EventsWorkerData;
 const reader = openReader(source);
-let index: SearchIndex | null = null;
+let index: Promise<SearchIndex> | null = null;
 const search = () => {
-  index ??= new SearchIndex(search_path, reader, folder);
+  index ??= SearchIndex.open(search_path, reader, folder);
   return index;
 };
 
 const tasks = {
   seal: (request: SealRequest) => seal(reader, request),
   /** Agents whose index entries are out of date. Called once after a start. */
-  stale: (_: null) => search().stale(),
+  stale: async (_: null) => (await search()).stale(),
   /** Updates the index for these agents; returns those that have more to index. */
-  index: (agent_nums: number[]) => search().update(agent_nums),
-  search: (request: SearchRequest) => search().find(request),
-  forget: (agent_num: number) => search().forget(agent_num),
+  index: async (agent_nums: number[]) => (await search()).update(agent_nums),
+  search: async (request: SearchRequest) => (await search()).find(request),
+  forget: async (agent_num: number) => (await search()).forget(agent_num),
 };
 export type EventsTasks = typeof tasks;
 

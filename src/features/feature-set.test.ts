@@ -12,7 +12,7 @@ describe('slots', () => {
     ['actor_methods.step-list', { actor_methods: { 'step-list': async () => ({}) as never } }],
     ['facts.mail', { facts: { mail: {} } }],
     ['intents.start', { intents: { start: async () => null } }],
-    ['timers.trigger', { timers: { trigger: () => {} } }],
+    ['timers.trigger', { timers: { trigger: async () => {} } }],
   ];
   for (const [place, slot] of slots) {
     it(`rejects two features that both define ${place}`, () => {
@@ -24,8 +24,8 @@ describe('slots', () => {
 
   it('merges the slots of all features', () => {
     const features = new FeatureSet();
-    features.add({ name: 'a', facts: { one: {} }, timers: { trigger: () => {} } });
-    features.add({ name: 'b', facts: { two: {} }, timers: { push_retry: () => {} } });
+    features.add({ name: 'a', facts: { one: {} }, timers: { trigger: async () => {} } });
+    features.add({ name: 'b', facts: { two: {} }, timers: { push_retry: async () => {} } });
     expect(Object.keys(features.facts())).toEqual(['one', 'two']);
     expect(Object.keys(features.timers())).toEqual(['trigger', 'push_retry']);
   });
@@ -44,31 +44,37 @@ describe('slots', () => {
 });
 
 describe('hooks', () => {
-  it('calls the hooks of all features in order, including features that were added later', () => {
+  it('calls the hooks of all features in order, including features that were added later', async () => {
     const features = new FeatureSet();
     const called: string[] = [];
     const { session } = features;
-    features.add({ name: 'a', session: { beforeStop: (_tx, id) => void called.push(`a ${id}`) } });
+    features.add({ name: 'a', session: { beforeStop: async (_tx, id) => void called.push(`a ${id}`) } });
     features.add({ name: 'b' });
-    features.add({ name: 'c', session: { beforeStop: (_tx, id) => void called.push(`c ${id}`) } });
-    session.beforeStop(tx, 'ses_a');
+    features.add({ name: 'c', session: { beforeStop: async (_tx, id) => void called.push(`c ${id}`) } });
+    await session.beforeStop(tx, 'ses_a');
     expect(called).toEqual(['a ses_a', 'c ses_a']);
   });
 
-  it('merges the environments of a session', () => {
+  it('merges the environments of a session', async () => {
     const features = new FeatureSet();
-    features.add({ name: 'a', session: { environment: () => ({ env: { A: '1' }, step_input: null }) } });
-    features.add({ name: 'b', session: { environment: () => ({ env: { B: '2' }, step_input: '{}' }) } });
-    const environment = features.session.environment({} as Reader, 'ses_a');
+    features.add({
+      name: 'a',
+      session: { environment: async () => ({ env: { A: '1' }, step_input: null }) },
+    });
+    features.add({
+      name: 'b',
+      session: { environment: async () => ({ env: { B: '2' }, step_input: '{}' }) },
+    });
+    const environment = await features.session.environment({} as Reader, 'ses_a');
     expect(environment).toEqual({ env: { A: '1', B: '2' }, step_input: '{}' });
   });
 
   it('have no effect if no feature implements them', async () => {
     const { session, extensions, remote_nodes } = new FeatureSet();
-    expect(session.environment({} as Reader, 'ses_a')).toEqual({ env: {}, step_input: null });
-    expect(session.awaitsAnswer({} as Reader, 1, 1)).toBe(false);
+    expect(await session.environment({} as Reader, 'ses_a')).toEqual({ env: {}, step_input: null });
+    expect(await session.awaitsAnswer({} as Reader, 1, 1)).toBe(false);
     expect(await extensions.passkeysOf('usr_a')).toEqual([]);
-    expect(extensions.pendingMail(tx, { run_num: 1, actor_id: 'a', prompt_id: 'p' })).toBeNull();
+    expect(await extensions.pendingMail(tx, { run_num: 1, actor_id: 'a', prompt_id: 'p' })).toBeNull();
     expect(remote_nodes.find('nod_a')).toBeNull();
   });
 });

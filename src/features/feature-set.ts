@@ -6,7 +6,14 @@ import type { FactHandlers } from '../work/facts.ts';
 import type { IntentHandlers } from '../work/outbox.ts';
 import type { TimerHandlers } from '../work/timers.ts';
 import { actorMethods } from './actors/contract.ts';
-import type { ActorMethods, Extensions, Feature, RemoteNodes, SessionHooks } from './feature.ts';
+import type {
+  ActorMethods,
+  Extensions,
+  Feature,
+  RemoteNodes,
+  SessionEnvironment,
+  SessionHooks,
+} from './feature.ts';
 
 type Slot = 'routes' | 'actor_methods' | 'facts' | 'intents' | 'timers';
 
@@ -81,18 +88,19 @@ export class FeatureSet {
 
   /** The hooks of all features, including those that are added later. */
   readonly session: SessionHooks = {
-    environment: (reader, session_id) => {
-      const found = this.#hooks('environment').map((hook) => hook(reader, session_id));
+    environment: async (reader, session_id) => {
+      const found: SessionEnvironment[] = [];
+      for (const hook of this.#hooks('environment')) found.push(await hook(reader, session_id));
       return {
         env: Object.assign({}, ...found.map(({ env }) => env)),
         step_input: found.find(({ step_input }) => step_input !== null)?.step_input ?? null,
       };
     },
-    beforeStop: (...args) => {
-      for (const hook of this.#hooks('beforeStop')) hook(...args);
+    beforeStop: async (...args) => {
+      for (const hook of this.#hooks('beforeStop')) await hook(...args);
     },
-    onExit: (...args) => {
-      for (const hook of this.#hooks('onExit')) hook(...args);
+    onExit: async (...args) => {
+      for (const hook of this.#hooks('onExit')) await hook(...args);
     },
     onStdinWritten: async (...args) => {
       for (const hook of this.#hooks('onStdinWritten')) await hook(...args);
@@ -100,46 +108,57 @@ export class FeatureSet {
     onFrames: async (batch) => {
       for (const hook of this.#hooks('onFrames')) await hook(batch);
     },
-    awaitsAnswer: (...args) => this.#hooks('awaitsAnswer').some((hook) => hook(...args)),
+    awaitsAnswer: async (...args) => {
+      for (const hook of this.#hooks('awaitsAnswer')) if (await hook(...args)) return true;
+      return false;
+    },
   };
 
   readonly extensions: Extensions = {
-    onAgentCreated: (...args) => {
-      for (const extension of this.#extensions('onAgentCreated')) extension(...args);
+    onAgentCreated: async (...args) => {
+      for (const extension of this.#extensions('onAgentCreated')) await extension(...args);
     },
-    promptAgent: (...args) => {
-      for (const extension of this.#extensions('promptAgent')) extension(...args);
+    promptAgent: async (...args) => {
+      for (const extension of this.#extensions('promptAgent')) await extension(...args);
     },
-    onWorktreeReleased: (...args) => {
-      for (const extension of this.#extensions('onWorktreeReleased')) extension(...args);
+    onWorktreeReleased: async (...args) => {
+      for (const extension of this.#extensions('onWorktreeReleased')) await extension(...args);
     },
-    onTokenRevoked: (...args) => {
-      for (const extension of this.#extensions('onTokenRevoked')) extension(...args);
+    onTokenRevoked: async (...args) => {
+      for (const extension of this.#extensions('onTokenRevoked')) await extension(...args);
     },
-    onTokensRevoked: (...args) => {
-      for (const extension of this.#extensions('onTokensRevoked')) extension(...args);
+    onTokensRevoked: async (...args) => {
+      for (const extension of this.#extensions('onTokensRevoked')) await extension(...args);
     },
     passkeysOf: async (user_id) => {
       const found = this.#extensions('passkeysOf').map((extension) => extension(user_id));
       return (await Promise.all(found)).flat();
     },
-    notifyLeader: (...args) => {
-      for (const extension of this.#extensions('notifyLeader')) extension(...args);
+    notifyLeader: async (...args) => {
+      for (const extension of this.#extensions('notifyLeader')) await extension(...args);
     },
-    participantsOf: (...args) => this.#extensions('participantsOf')[0]?.(...args) ?? null,
-    hasOpenRuns: (...args) => this.#extensions('hasOpenRuns').some((extension) => extension(...args)),
-    mayUseWorktree: (...args) => this.#extensions('mayUseWorktree').some((extension) => extension(...args)),
-    publishTask: (...args) => {
-      for (const extension of this.#extensions('publishTask')) extension(...args);
+    participantsOf: async (...args) => (await this.#extensions('participantsOf')[0]?.(...args)) ?? null,
+    hasOpenRuns: async (...args) => {
+      for (const extension of this.#extensions('hasOpenRuns')) if (await extension(...args)) return true;
+      return false;
+    },
+    mayUseWorktree: async (...args) => {
+      for (const extension of this.#extensions('mayUseWorktree')) if (await extension(...args)) return true;
+      return false;
+    },
+    publishTask: async (...args) => {
+      for (const extension of this.#extensions('publishTask')) await extension(...args);
     },
     actorHelp: () => this.#extensions('actorHelp').flatMap((extension) => extension()),
-    pendingMail: (...args) => this.#extensions('pendingMail')[0]?.(...args) ?? null,
-    unacknowledgedMail: (...args) => this.#extensions('unacknowledgedMail')[0]?.(...args) ?? new Map(),
+    pendingMail: async (...args) => (await this.#extensions('pendingMail')[0]?.(...args)) ?? null,
+    unacknowledgedMail: async (...args) =>
+      (await this.#extensions('unacknowledgedMail')[0]?.(...args)) ?? new Map(),
   };
 
   readonly remote_nodes: RemoteNodes = {
     find: (id: string) => this.#remoteNodes()?.find(id) ?? null,
-    isRegistered: (reader: Reader, id: string) => this.#remoteNodes()?.isRegistered(reader, id) ?? false,
+    isRegistered: async (reader: Reader, id: string) =>
+      (await this.#remoteNodes()?.isRegistered(reader, id)) ?? false,
     ingest: (id: string) => this.#remoteNodes()?.ingest(id) ?? null,
   };
 

@@ -74,7 +74,7 @@ export interface NodeDirectory {
   find(id: string): Node | null;
   /** Like `find`. Throws `node not found` if the node is not registered. */
   get(id: string): Node;
-  isRegistered(reader: Reader, id: string): boolean;
+  isRegistered(reader: Reader, id: string): Promise<boolean>;
   /** The ingest that reads the output of a remote node's sessions; null if there is no link to the node. */
   remoteIngest(id: string): Ingest | null;
 }
@@ -114,7 +114,7 @@ export type ActorMethods = {
 
 export interface RemoteNodes {
   find(id: string): Node | null;
-  isRegistered(reader: Reader, id: string): boolean;
+  isRegistered(reader: Reader, id: string): Promise<boolean>;
   ingest(id: string): Ingest | null;
 }
 
@@ -131,17 +131,17 @@ export interface SessionEnvironment {
  */
 export interface SessionHooks {
   /** Called when a session is started on its node. */
-  environment(reader: Reader, session_id: string): SessionEnvironment;
+  environment(reader: Reader, session_id: string): Promise<SessionEnvironment>;
   /** Called when a session is about to be stopped: the last chance to write to its stdin. */
-  beforeStop(tx: Tx, session_id: string): void;
+  beforeStop(tx: Tx, session_id: string): Promise<void>;
   /** Called when a session has ended. An intent that is recorded afterwards deletes its directory. */
-  onExit(tx: Tx, session_id: string, exit: Exit): void;
+  onExit(tx: Tx, session_id: string, exit: Exit): Promise<void>;
   /** Called when the node has written this many bytes of the session's stdin, counted from the beginning. */
   onStdinWritten(session_id: string, length: number): Promise<void>;
   /** Commits output of an ACP session. Exactly one feature implements this hook. */
   onFrames(batch: FrameBatch): Promise<void>;
   /** Whether the session's agent is waiting for a person's answer. */
-  awaitsAnswer(reader: Reader, agent_num: number, session_num: number): boolean;
+  awaitsAnswer(reader: Reader, agent_num: number, session_num: number): Promise<boolean>;
 }
 
 /**
@@ -154,46 +154,52 @@ export interface Extensions {
     tx: Tx,
     agent: { id: string; num: number },
     request: { prompt: string | null; user_id: string },
-  ): void;
+  ): Promise<void>;
   /**
    * Queues text as the next prompt of an agent, for a caller who may drive it. Throws like `Prompting.prompt`. Exactly one
    * feature implements it.
    */
-  promptAgent(tx: Tx, caller: Caller, agent_id: string, text: string): void;
+  promptAgent(tx: Tx, caller: Caller, agent_id: string, text: string): Promise<void>;
   /**
    * Called when an agent with a worktree was deleted, unless other agents still use the worktree. `kept_because`: null if
    * it was removed.
    */
-  onWorktreeReleased(tx: Tx, agent: WorktreeAgent, kept_because: string | null): void;
+  onWorktreeReleased(tx: Tx, agent: WorktreeAgent, kept_because: string | null): Promise<void>;
   /** Called when the token was revoked. */
-  onTokenRevoked(tx: Tx, token_id: string): void;
+  onTokenRevoked(tx: Tx, token_id: string): Promise<void>;
   /** Called when all tokens of a user except `keep` were revoked. */
-  onTokensRevoked(tx: Tx, user_id: string, keep: string | null): void;
+  onTokensRevoked(tx: Tx, user_id: string, keep: string | null): Promise<void>;
   /** For the user's own record. */
   passkeysOf(user_id: string): Promise<PasskeyRecord[]>;
   /** The participants in the team and run of an agent; null if the agent has no team. */
   participantsOf(
     reader: Reader,
     agent: { team_num: number | null; run_num: number | null },
-  ): { team: Selectable<Tables['teams']>; spec: TeamSpec; user_id: string } | null;
+  ): Promise<{ team: Selectable<Tables['teams']>; spec: TeamSpec; user_id: string } | null>;
   /** Whether a run of the team has not ended. */
-  hasOpenRuns(reader: Reader, team_num: number): boolean;
+  hasOpenRuns(reader: Reader, team_num: number): Promise<boolean>;
   /** Whether an agent of a run may work in the worktree of another agent. */
   mayUseWorktree(
     reader: Reader,
     agent: { run_num: number | null },
     other: { team_num: number | null; owner_id: string },
-  ): boolean;
+  ): Promise<boolean>;
   /** Publishes a task that was created with its run. */
-  publishTask(tx: Tx, task_num: number): void;
+  publishTask(tx: Tx, task_num: number): Promise<void>;
   /** Notifies a team's leader of a review. Throws a Problem if the leader cannot be notified. */
-  notifyLeader(tx: Tx, notice: ReviewNotice): void;
+  notifyLeader(tx: Tx, notice: ReviewNotice): Promise<void>;
   /** The `svc actor` commands that the first prompt of an agent in a run explains, besides those for steps. */
   actorHelp(): ActorHelp[];
   /** Text about the unread mail of an actor, to add to a prompt; null if there is none. */
-  pendingMail(tx: Tx, query: { run_num: number; actor_id: string; prompt_id: string }): string | null;
+  pendingMail(
+    tx: Tx,
+    query: { run_num: number; actor_id: string; prompt_id: string },
+  ): Promise<string | null>;
   /** The number of unacknowledged messages per actor of a run; actors without any may be absent. */
-  unacknowledgedMail(reader: Reader, run: { num: number; attempt: number }): ReadonlyMap<string, number>;
+  unacknowledgedMail(
+    reader: Reader,
+    run: { num: number; attempt: number },
+  ): Promise<ReadonlyMap<string, number>>;
 }
 
 /** An agent, with the id of its run. */

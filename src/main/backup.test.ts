@@ -52,11 +52,11 @@ test('a backup of an open store restores completely, and keeps the old files', a
     await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n', 'two\n']));
     mkdirSync(join(data, 'log/1'), { recursive: true });
     writeFileSync(join(data, 'log/1/a.seg'), 'segment');
-    await store.write((tx) => {
+    await store.write(async (tx) => {
       const values = { agent_num: num, last_ts: 0, bytes: 7, blocks: new Uint8Array() };
       const insert = tx.sql.insertInto('segments');
-      tx.run(insert.values({ ...values, first_seq: 1, last_seq: 1, path: '1/a.seg' }));
-      tx.run(insert.values({ ...values, first_seq: 2, last_seq: 2, path: '1/gone.seg' }));
+      await tx.run(insert.values({ ...values, first_seq: 1, last_seq: 1, path: '1/a.seg' }));
+      await tx.run(insert.values({ ...values, first_seq: 2, last_seq: 2, path: '1/gone.seg' }));
     });
     const made = await backup(data, file, '1.0.0', now);
     expect(made).toEqual({ file, bytes: statSync(file).size });

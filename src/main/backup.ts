@@ -127,7 +127,7 @@ export async function restore(
     }
     const named = new Set(segments.map((path) => join('log', path)));
     requireOnly(found, (path) => !path.startsWith('log/') || named.has(path), file);
-    skipLogNumbers(copy, join(data_dir, DATABASE_FILE), now_ms);
+    await skipLogNumbers(copy, join(data_dir, DATABASE_FILE), now_ms);
 
     const old = (await readdir(data_dir)).filter((name) => REPLACED.test(name));
     const aside = join(data_dir, `before-restore-${rfc3339(now_ms).replace(/[:.]/g, '-')}`);

@@ -172,7 +172,7 @@ function nodeDirectory(main: Node, main_folders: () => NodeFolders, features: Fe
       if (!node) throw problems.nodeNotFound();
       return node;
     },
-    isRegistered: (reader, id) => id === MAIN_NODE || remote_nodes.isRegistered(reader, id),
+    isRegistered: async (reader, id) => id === MAIN_NODE || (await remote_nodes.isRegistered(reader, id)),
     remoteIngest: (id) => remote_nodes.ingest(id),
   };
 }

@@ -142,7 +142,10 @@ async function startWork(core: Core, features: FeatureSet, opened: Closing): Pro
   opened.push(() => outbox.close());
   const countUnknown = () =>
     store.read(
-      (reader) => facts.countUnknown(reader) + timers.countUnknown(reader) + outbox.countUnknown(reader),
+      async (reader) =>
+        (await facts.countUnknown(reader)) +
+        (await timers.countUnknown(reader)) +
+        (await outbox.countUnknown(reader)),
     );
   metrics.gauge(
     'svc_unknown_work',

@@ -123,9 +123,9 @@ describe('idempotency', () => {
   it('rejects a sealed response that was moved to another key', async () => {
     await (await first(request, 'k1')).keep(answer, { secret: true });
     await (await first(request, 'k2')).keep({ ...answer, body: { token: 'other' } }, { secret: true });
-    await fixture.store.write((tx) => {
-      const row = tx.get(tx.sql.selectFrom('idempotency').select('body').where('key', '=', 'k1'))!;
-      tx.run(tx.sql.updateTable('idempotency').set({ body: row.body }).where('key', '=', 'k2'));
+    await fixture.store.write(async (tx) => {
+      const row = (await tx.get(tx.sql.selectFrom('idempotency').select('body').where('key', '=', 'k1')))!;
+      await tx.run(tx.sql.updateTable('idempotency').set({ body: row.body }).where('key', '=', 'k2'));
     });
     await expect(fixture.idempotency.begin(ada, 'k2', request)).rejects.toThrow();
     expect(await fixture.idempotency.begin(ada, 'k1', request)).toEqual({ stored: answer });

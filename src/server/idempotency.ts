@@ -101,9 +101,9 @@ export class IdempotencyKeys implements Idempotency {
     return this.#store.write((tx) => deleteResponsesBefore(tx, before));
   }
 
-  #open(tx: Tx, user_id: string, key: string, request_hash: Buffer): StoredAnswer | null {
+  async #open(tx: Tx, user_id: string, key: string, request_hash: Buffer): Promise<StoredAnswer | null> {
     const now = this.#clock.now();
-    const row = findResponse(tx, user_id, key);
+    const row = await findResponse(tx, user_id, key);
     if (row && row.created_at > now - limits.idempotency_keep_ms) {
       if (!timingSafeEqual(row.request_hash, request_hash)) throw problems.idempotencyReused();
       if (row.status === null) return null;
@@ -116,7 +116,7 @@ export class IdempotencyKeys implements Idempotency {
       };
     }
     const empty = { status: null, body: null, location: null, headers: null };
-    putResponse(tx, { user_id, key, request_hash, created_at: now, ...empty });
+    await putResponse(tx, { user_id, key, request_hash, created_at: now, ...empty });
     return null;
   }
 
@@ -128,11 +128,16 @@ export class IdempotencyKeys implements Idempotency {
    * Stores the response in the transaction of an operation that must not be repeated. From its commit on, repeated requests
    * get this response.
    */
-  storeWith(tx: Tx, { user_id }: { user_id: string }, key: string, answer: StoredAnswer): void {
+  async storeWith(
+    tx: Tx,
+    { user_id }: { user_id: string },
+    key: string,
+    answer: StoredAnswer,
+  ): Promise<void> {
     const { status, location } = answer;
     const seal = (value: unknown) => (value === undefined ? null : this.#seal(user_id, key, value));
     const [body, headers] = [seal(answer.body), seal(answer.headers)];
-    updateResponse(tx, user_id, key, { status, location, body, headers });
+    await updateResponse(tx, user_id, key, { status, location, body, headers });
   }
 
   async #release(user_id: string, key: string): Promise<void> {

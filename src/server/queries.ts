@@ -4,15 +4,15 @@ import type { Tables } from '../store/tables.ts';
 
 export type ResponseRow = Tables['idempotency'];
 
-export function findResponse(reader: Reader, user_id: string, key: string): ResponseRow | undefined {
+export function findResponse(reader: Reader, user_id: string, key: string): Promise<ResponseRow | undefined> {
   return reader.get(
     reader.sql.selectFrom('idempotency').selectAll().where('user_id', '=', user_id).where('key', '=', key),
   );
 }
 
 /** Stores a row in place of an earlier one of the same user and key. */
-export function putResponse(tx: Tx, { user_id, key, ...row }: ResponseRow): void {
-  tx.run(
+export async function putResponse(tx: Tx, { user_id, key, ...row }: ResponseRow): Promise<void> {
+  await tx.run(
     tx.sql
       .insertInto('idempotency')
       .values({ user_id, key, ...row })
@@ -21,22 +21,22 @@ export function putResponse(tx: Tx, { user_id, key, ...row }: ResponseRow): void
 }
 
 /** Changes nothing if there is no row for this user and key. */
-export function updateResponse(
+export async function updateResponse(
   tx: Tx,
   user_id: string,
   key: string,
   changes: Partial<Omit<ResponseRow, 'user_id' | 'key'>>,
-): void {
-  tx.run(
+): Promise<void> {
+  await tx.run(
     tx.sql.updateTable('idempotency').set(changes).where('user_id', '=', user_id).where('key', '=', key),
   );
 }
 
-export function deleteResponse(tx: Tx, user_id: string, key: string): void {
-  tx.run(tx.sql.deleteFrom('idempotency').where('user_id', '=', user_id).where('key', '=', key));
+export async function deleteResponse(tx: Tx, user_id: string, key: string): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('idempotency').where('user_id', '=', user_id).where('key', '=', key));
 }
 
 /** Deletes rows that were created at `before` (Unix milliseconds) or earlier; returns how many. */
-export function deleteResponsesBefore(tx: Tx, before: number): number {
-  return tx.run(tx.sql.deleteFrom('idempotency').where('created_at', '<=', before)).changes;
+export async function deleteResponsesBefore(tx: Tx, before: number): Promise<number> {
+  return (await tx.run(tx.sql.deleteFrom('idempotency').where('created_at', '<=', before))).changes;
 }

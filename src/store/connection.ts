@@ -1,19 +1,11 @@
 /**
- * A SQLite connection that runs Kysely queries. Statements are prepared once and cached; results are plain rows. The
+ * A SQLite connection. Statements are prepared once and cached; results are plain rows. The
  * connection owns the pragmas and the statement cache, and does not manage transactions.
  */
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import {
-  type Compilable,
-  DummyDriver,
-  Kysely,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-} from 'kysely';
+import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
 import { limits } from './limits.ts';
-import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 
 export const kysely = new Kysely<Tables>({
@@ -25,9 +17,8 @@ export const kysely = new Kysely<Tables>({
   },
 });
 
-export class Connection implements Reader {
+export class Connection {
   readonly db: DatabaseSync;
-  readonly sql = kysely;
   /** By SQL text, oldest first. */
   readonly #statements = new Map<string, StatementSync>();
 
@@ -35,30 +26,22 @@ export class Connection implements Reader {
     this.db = db;
   }
 
-  all<Row>(query: Compilable<Row>): Row[] {
-    const { sql, parameters } = query.compile();
-    return this.statement(sql).all(...(parameters as SQLInputValue[])) as Row[];
+  all(sql: string, parameters: readonly unknown[]): unknown[] {
+    return this.statement(sql).all(...(parameters as SQLInputValue[]));
   }
 
-  get database(): object {
-    return this.db;
+  get(sql: string, parameters: readonly unknown[]): unknown {
+    return this.statement(sql).get(...(parameters as SQLInputValue[]));
   }
 
-  get<Row>(query: Compilable<Row>): Row | undefined {
-    const { sql, parameters } = query.compile();
-    return this.statement(sql).get(...(parameters as SQLInputValue[])) as Row | undefined;
-  }
-
-  arrays(query: Compilable<unknown>): (readonly unknown[])[] {
-    const { sql, parameters } = query.compile();
+  arrays(sql: string, parameters: readonly unknown[]): unknown[][] {
     const statement = this.statement(sql, true);
     return statement.all(...(parameters as SQLInputValue[])) as unknown as unknown[][];
   }
 
-  each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
-    const { sql, parameters } = query.compile();
+  each(sql: string, parameters: readonly unknown[], visit: (row: readonly unknown[]) => boolean): void {
     const statement = this.statement(sql, true);
-    // Not in the cache meanwhile, because `visit` may run the same query.
+    // Not in the cache meanwhile, because another transaction may run the same query.
     this.#statements.delete(cacheKey(sql, true));
     for (const row of statement.iterate(...(parameters as SQLInputValue[]))) {
       if (!visit(row as unknown as unknown[])) break;
@@ -66,19 +49,8 @@ export class Connection implements Reader {
     this.#cache(cacheKey(sql, true), statement);
   }
 
-  run(query: Compilable<unknown>): { changes: number } {
-    const { sql, parameters } = query.compile();
+  run(sql: string, parameters: readonly unknown[]): { changes: number } {
     return { changes: Number(this.statement(sql).run(...(parameters as SQLInputValue[])).changes) };
-  }
-
-  runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): void {
-    const statement = this.statement(query.compile().sql);
-    for (const parameters of sets) statement.run(...(parameters as SQLInputValue[]));
-  }
-
-  /** Remembers nothing: the rows may change with the next statement. */
-  memo<T>(_key: string, compute: () => T): T {
-    return compute();
   }
 
   /** Returns the prepared statement for a text, from a bounded cache that evicts the oldest. */
@@ -101,25 +73,6 @@ export class Connection implements Reader {
   close(): void {
     this.#statements.clear();
     if (this.db.isOpen) this.db.close();
-  }
-}
-
-/** A connection that only reads snapshots, and remembers values computed from the current one. */
-class SnapshotConnection extends Connection {
-  readonly #memos = new Map<string, unknown>();
-
-  override memo<T>(key: string, compute: () => T): T {
-    const known = this.#memos.get(key);
-    if (known !== undefined) return known as T;
-    const value = compute();
-    if (this.#memos.size >= limits.snapshot_memos_max) this.#memos.clear();
-    this.#memos.set(key, value);
-    return value;
-  }
-
-  begin(): void {
-    this.#memos.clear();
-    this.statement('BEGIN').run();
   }
 }
 
@@ -153,56 +106,6 @@ export function openWriter(path: string): Connection {
 }
 
 /** Opens a connection that cannot write. Throws if the file does not exist. */
-export function openReadOnly(path: string): SnapshotConnection {
-  return new SnapshotConnection(new DatabaseSync(path, { readOnly: true, timeout: limits.database_busy_ms }));
-}
-
-/**
- * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While a
- * snapshot is held, all reads see its state, whatever is committed in the meantime.
- */
-export class SnapshotReader {
-  readonly #connection: SnapshotConnection;
-  #kept = false;
-  #pinned = false;
-
-  constructor(connection: SnapshotConnection) {
-    this.#connection = connection;
-  }
-
-  read<T>(fn: (reader: Reader) => T): T {
-    if (!this.#kept) this.#begin();
-    try {
-      return fn(this.#connection);
-    } catch (error) {
-      if (!this.#pinned) this.release();
-      throw error;
-    }
-  }
-
-  /** Takes a new snapshot and holds it, even if a read fails, until `release`. */
-  pin(): void {
-    // A snapshot from before a checkpoint would prevent the log from restarting.
-    this.release();
-    this.#begin();
-    // A snapshot begins with the first read.
-    this.#connection.statement('SELECT count(*) FROM meta WHERE key = 0').get();
-    this.#pinned = true;
-  }
-
-  /** Releases the snapshot. The next read sees everything that is committed by then. */
-  release(): void {
-    this.#kept = false;
-    this.#pinned = false;
-    if (this.#connection.db.isTransaction) this.#connection.statement('COMMIT').run();
-  }
-
-  close(): void {
-    this.#connection.close();
-  }
-
-  #begin(): void {
-    this.#connection.begin();
-    this.#kept = true;
-  }
+export function openReadOnly(path: string): Connection {
+  return new Connection(new DatabaseSync(path, { readOnly: true, timeout: limits.database_busy_ms }));
 }

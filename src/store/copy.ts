@@ -10,6 +10,7 @@ import { skipTo } from './event-rows/heads.ts';
 import { appendEvents } from './event-rows/write.ts';
 import { quickCheck } from './integrity.ts';
 import { limits } from './limits.ts';
+import { WriteTransaction } from './transaction.ts';
 
 /** Writes a snapshot of `from` to the new file `to` (mode 0600). On an error, deletes `to` and throws. */
 export async function copyDatabase(from: string, to: string): Promise<void> {
@@ -55,7 +56,7 @@ export function findDamage(path: string): string[] {
  * and records that with a `log_gap`. The numbers come from the replaced database; if it is unreadable, they skip far
  * ahead.
  */
-export function skipLogNumbers(copy: string, replaced: string | null, now_ms: number): void {
+export async function skipLogNumbers(copy: string, replaced: string | null, now_ms: number): Promise<void> {
   const replaced_heads = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;
   const db = new DatabaseSync(copy);
   try {
@@ -63,7 +64,7 @@ export function skipLogNumbers(copy: string, replaced: string | null, now_ms: nu
     const heads = db
       .prepare('SELECT agents.id, agents.num, last_seq FROM heads JOIN agents ON agents.num = agent_num')
       .all();
-    const writer = new Connection(db);
+    const writer = new WriteTransaction(new Connection(db), []);
     for (const { id, num, last_seq } of heads) {
       const copied_seq = Number(last_seq);
       const skip_to_seq =
@@ -71,12 +72,12 @@ export function skipLogNumbers(copy: string, replaced: string | null, now_ms: nu
           ? copied_seq + limits.restore_jump_events
           : (replaced_heads.get(String(id)) ?? copied_seq);
       if (skip_to_seq <= copied_seq) continue;
-      skipTo(writer, Number(num), skip_to_seq);
+      await skipTo(writer, Number(num), skip_to_seq);
       const error = 'the service was restored from a backup; events since then are not in it';
       const data = JSON.stringify({ code: 'log_gap', error, from: copied_seq + 1, to: skip_to_seq });
       const gap = { ts_ms: now_ms, type: 'error', data } as const;
       const no_output = { session_id: null, stream: null, offset: null, partial: false };
-      appendEvents(writer, Number(num), [{ ...gap, ...no_output }]);
+      await appendEvents(writer, Number(num), [{ ...gap, ...no_output }]);
     }
     db.prepare(
       "INSERT INTO meta (key, value) VALUES ('restored_at_ms', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",

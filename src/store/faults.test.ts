@@ -24,7 +24,9 @@ const openAt = (path: string) => openSqlite({ path, log: silentLog });
 const setMeta = (store: Store, key: string, value = '') =>
   store.write((tx) => tx.run(tx.sql.insertInto('meta').values({ key, value })));
 const metaKeys = (store: Store) =>
-  store.read((r) => r.all(r.sql.selectFrom('meta').select('key').orderBy('key')).map((row) => row.key));
+  store.read(async (r) =>
+    (await r.all(r.sql.selectFrom('meta').select('key').orderBy('key'))).map((row) => row.key),
+  );
 
 /** Copies the files of a database in use, as a kill at this moment would leave them. */
 async function afterKill(writes: number): Promise<string> {
@@ -138,10 +140,10 @@ test('kill -9 while writing: keeps everything acknowledged, and bytes match even
     const store = await openAt(at('a.db'));
     const found = new Set(await metaKeys(store));
     expect([...keys].filter((key) => !found.has(key))).toEqual([]);
-    await store.read((r) => {
-      const head = r.get(r.sql.selectFrom('heads').select(['last_seq', 'bytes']))!;
-      const spool = r.get(r.sql.selectFrom('spools').select('offset').where('stream', '=', 1));
-      const rows = r.all(r.sql.selectFrom('events').select(['seq', 'offset', 'data']).orderBy('seq'));
+    await store.read(async (r) => {
+      const head = (await r.get(r.sql.selectFrom('heads').select(['last_seq', 'bytes'])))!;
+      const spool = await r.get(r.sql.selectFrom('spools').select('offset').where('stream', '=', 1));
+      const rows = await r.all(r.sql.selectFrom('events').select(['seq', 'offset', 'data']).orderBy('seq'));
       expect(head.last_seq).toBeGreaterThanOrEqual(last_seq);
       expect(spool?.offset ?? 0).toBeGreaterThanOrEqual(offset);
       expect(rows.map((row) => row.seq)).toEqual(rows.map((_, i) => i + 1));
@@ -221,9 +223,9 @@ test('any mix of writes, failed writes and batches matches a simple model', asyn
         else if (one.kind === 'write') {
           const key = String(one.key);
           const fails = one.fails || keys.includes(key);
-          const done = store.write((tx) => {
+          const done = store.write(async (tx) => {
             tx.afterCommit(() => calls.push(i));
-            tx.run(tx.sql.insertInto('meta').values({ key, value: '' }));
+            await tx.run(tx.sql.insertInto('meta').values({ key, value: '' }));
             if (one.fails) throw new Error('asked to fail');
           });
           if (!fails) {
@@ -247,12 +249,12 @@ test('any mix of writes, failed writes and batches matches a simple model', asyn
       await Promise.all(pending);
       expect(await metaKeys(store)).toEqual(keys.sort());
       expect(calls).toEqual(expected_calls);
-      await store.read((r) => {
-        expect(r.get(r.sql.selectFrom('heads').select('last_seq'))!.last_seq).toBe(events);
-        expect(r.get(r.sql.selectFrom('spools').select('offset').where('stream', '=', 1))?.offset ?? 0).toBe(
-          offset,
-        );
-        expect(r.all(r.sql.selectFrom('events').select('seq'))).toHaveLength(events);
+      await store.read(async (r) => {
+        expect((await r.get(r.sql.selectFrom('heads').select('last_seq')))!.last_seq).toBe(events);
+        expect(
+          (await r.get(r.sql.selectFrom('spools').select('offset').where('stream', '=', 1)))?.offset ?? 0,
+        ).toBe(offset);
+        expect(await r.all(r.sql.selectFrom('events').select('seq'))).toHaveLength(events);
       });
       await store.close();
     }),

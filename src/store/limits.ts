@@ -20,6 +20,10 @@ export const limits = {
   statements_cached_max: 500,
   /** Computed values that a snapshot remembers. */
   snapshot_memos_max: 1_000,
+  /** How much of its body the error of a transaction quotes. */
+  quoted_body_chars: 200,
+  /** Frames of the caller's stack that a write remembers for its errors. */
+  caller_stack_frames: 2,
   /** Length of the write-ahead log at which SQLite itself runs a checkpoint. */
   wal_pages_max: 40_000,
   /** The file of the write-ahead log is truncated to this size. */

@@ -27,9 +27,9 @@ beforeEach(async () => {
   ends = 0;
   await planeIdentity(store, { now: () => 1_000 });
   const fields = { grpc_target: 'https://gpu-1:1', tls_server_name: null, default_worktree_root: null };
-  await store.write((tx) => {
-    insertNode(tx, { id: 'gpu-1', name: 'gpu-1', ...fields }, 1);
-    updateNode(tx, 'gpu-1', { epoch: 7 });
+  await store.write(async (tx) => {
+    await insertNode(tx, { id: 'gpu-1', name: 'gpu-1', ...fields }, 1);
+    await updateNode(tx, 'gpu-1', { epoch: 7 });
   });
 });
 afterEach(async () => {
@@ -38,8 +38,8 @@ afterEach(async () => {
 });
 
 test('runs a decision of the newest link, and of a node in this process', async () => {
-  expect(await writeForLink(store, link(1_000, 7), () => 'done')).toBe('done');
-  expect(await writeForLink(store, directLink('main'), () => 'done')).toBe('done');
+  expect(await writeForLink(store, link(1_000, 7), async () => 'done')).toBe('done');
+  expect(await writeForLink(store, directLink('main'), async () => 'done')).toBe('done');
   expect(ends).toBe(0);
 });
 
@@ -47,10 +47,10 @@ test('drops a decision of any other link, and ends that link', async () => {
   const runs: string[] = [];
   const stale = [link(1_000, 6), link(1_000, 8), link(999, 7), link(1_000, 7, 'deleted')];
   for (const one of stale) {
-    const decision = writeForLink(store, one, () => runs.push('never'));
+    const decision = writeForLink(store, one, async () => runs.push('never'));
     await expect(decision).rejects.toMatchObject({ kind: 'bad_gateway', code: 'node_unreachable' });
   }
-  await expect(writeForLink(store, null, () => runs.push('never'))).rejects.toThrow();
+  await expect(writeForLink(store, null, async () => runs.push('never'))).rejects.toThrow();
   expect(runs).toEqual([]);
   expect(ends).toBe(stale.length);
 });
@@ -59,12 +59,12 @@ test('drops a decision of a link that is older than a restored backup', async ()
   await store.write((tx) =>
     tx.run(tx.sql.insertInto('meta').values({ key: 'restored_at_ms', value: '2000' })),
   );
-  await expect(writeForLink(store, link(1_000, 7), () => {})).rejects.toThrow();
-  await writeForLink(store, link(2_000, 7), () => {});
+  await expect(writeForLink(store, link(1_000, 7), async () => {})).rejects.toThrow();
+  await writeForLink(store, link(2_000, 7), async () => {});
 });
 
 test('an error of the decision itself does not end the link', async () => {
-  const failed = writeForLink(store, link(1_000, 7), () => {
+  const failed = writeForLink(store, link(1_000, 7), async () => {
     throw new Error('not now');
   });
   await expect(failed).rejects.toThrow('not now');

@@ -24,10 +24,14 @@ class StaleLink extends Problem {
  *
  * Facts and output do not need this: both have a position that the transaction compares with the committed one.
  */
-export async function writeForLink<T>(store: Store, link: Link | null, body: (tx: Tx) => T): Promise<T> {
+export async function writeForLink<T>(
+  store: Store,
+  link: Link | null,
+  body: (tx: Tx) => Promise<T>,
+): Promise<T> {
   try {
-    return await store.write((tx) => {
-      if (!isCurrent(tx, link)) throw new StaleLink();
+    return await store.write(async (tx) => {
+      if (!(await isCurrent(tx, link))) throw new StaleLink();
       return body(tx);
     });
   } catch (error) {
@@ -36,10 +40,10 @@ export async function writeForLink<T>(store: Store, link: Link | null, body: (tx
   }
 }
 
-function isCurrent(reader: Reader, link: Link | null): boolean {
+async function isCurrent(reader: Reader, link: Link | null): Promise<boolean> {
   if (link === null) return false;
   const { node_id, position } = link;
   if (position === null) return true;
-  const row = reader.get(reader.sql.selectFrom('nodes').select('epoch').where('id', '=', node_id));
-  return row?.epoch === position.epoch && currentIncarnation(reader) === position.incarnation;
+  const row = await reader.get(reader.sql.selectFrom('nodes').select('epoch').where('id', '=', node_id));
+  return row?.epoch === position.epoch && (await currentIncarnation(reader)) === position.incarnation;
 }

@@ -16,26 +16,26 @@ export interface PlaneIdentity {
 export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneIdentity> {
   const fresh = newId('pln');
   const now = clock.now();
-  return store.write((tx) => {
-    const plane_id = findOrInsert(tx, 'plane_id', fresh);
-    findOrInsert(tx, 'incarnation', String(now));
-    return { plane_id, incarnation: currentIncarnation(tx) };
+  return store.write(async (tx) => {
+    const plane_id = await findOrInsert(tx, 'plane_id', fresh);
+    await findOrInsert(tx, 'incarnation', String(now));
+    return { plane_id, incarnation: await currentIncarnation(tx) };
   });
 }
 
 /** The incarnation according to the database; 0 in a database without an identity. */
-export function currentIncarnation(reader: Reader): number {
-  const [created, restored] = [find(reader, 'incarnation'), find(reader, 'restored_at_ms')];
+export async function currentIncarnation(reader: Reader): Promise<number> {
+  const [created, restored] = [await find(reader, 'incarnation'), await find(reader, 'restored_at_ms')];
   return Math.max(Number(created ?? 0), Number(restored ?? 0));
 }
 
-function findOrInsert(tx: Tx, key: string, fresh: string): string {
-  const known = find(tx, key);
+async function findOrInsert(tx: Tx, key: string, fresh: string): Promise<string> {
+  const known = await find(tx, key);
   if (known !== undefined) return known;
-  tx.run(tx.sql.insertInto('meta').values({ key, value: fresh }));
+  await tx.run(tx.sql.insertInto('meta').values({ key, value: fresh }));
   return fresh;
 }
 
-function find(reader: Reader, key: string): string | undefined {
-  return reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', key))?.value;
+async function find(reader: Reader, key: string): Promise<string | undefined> {
+  return (await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', key)))?.value;
 }

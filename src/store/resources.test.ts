@@ -58,17 +58,19 @@ const everything = { user_id: null, limits: null };
 const idsOf = (rows: { id: string }[]) => rows.map(({ id }) => id);
 
 test('lists show exactly the agents and teams that the policy lets a caller read', async () => {
-  const compare = (reader: Reader, caller: Caller) => {
+  const compare = async (reader: Reader, caller: Caller) => {
     const view = viewOf(caller);
-    const agents_read = listAgents(reader, { view: everything }).filter(
-      (row) => decide(caller, 'agent.read', agentResource(reader, row)) === 'allow',
-    );
-    const teams_read = listTeams(reader, { view: everything }).filter(
-      (row) => decide(caller, 'team.read', teamResource(reader, row)) === 'allow',
-    );
-    expect(idsOf(listAgents(reader, { view }))).toEqual(idsOf(agents_read));
-    expect(idsOf(listTeams(reader, { view }))).toEqual(idsOf(teams_read));
-    const nums = reader.all(teamsInView(reader, view)).map(({ num }) => num);
+    const agents_read: { id: string }[] = [];
+    for (const row of await listAgents(reader, { view: everything })) {
+      if (decide(caller, 'agent.read', await agentResource(reader, row)) === 'allow') agents_read.push(row);
+    }
+    const teams_read: { id: string; num: number }[] = [];
+    for (const row of await listTeams(reader, { view: everything })) {
+      if (decide(caller, 'team.read', await teamResource(reader, row)) === 'allow') teams_read.push(row);
+    }
+    expect(idsOf(await listAgents(reader, { view }))).toEqual(idsOf(agents_read));
+    expect(idsOf(await listTeams(reader, { view }))).toEqual(idsOf(teams_read));
+    const nums = (await reader.all(teamsInView(reader, view))).map(({ num }) => num);
     expect(nums.toSorted()).toEqual(teams_read.map(({ num }) => num).toSorted());
   };
   await fc.assert(

@@ -10,30 +10,33 @@ interface OwnedRow {
   team_id: string | null;
 }
 
-export function agentResource(
+export async function agentResource(
   reader: Reader,
   { id, owner_id, team_num, team_id }: OwnedRow & { id: string },
-): Owned {
-  return { owner_id, human_ids: humans(reader, team_num), agent_id: id, team_id };
+): Promise<Owned> {
+  return { owner_id, human_ids: await humans(reader, team_num), agent_id: id, team_id };
 }
 
 /** Also for elicitations: like a review, an elicitation belongs to the agent that asks. */
 export function reviewResource(
   reader: Reader,
   { agent_id: id, ...row }: OwnedRow & { agent_id: string },
-): Owned {
+): Promise<Owned> {
   return agentResource(reader, { ...row, id });
 }
 
-export function teamResource(reader: Reader, team: { id: string; num: number; created_by: string }): Owned {
+export async function teamResource(
+  reader: Reader,
+  team: { id: string; num: number; created_by: string },
+): Promise<Owned> {
   return {
     owner_id: team.created_by,
-    human_ids: humans(reader, team.num),
+    human_ids: await humans(reader, team.num),
     agent_id: null,
     team_id: team.id,
   };
 }
 
-function humans(reader: Reader, team_num: number | null): string[] {
+async function humans(reader: Reader, team_num: number | null): Promise<string[]> {
   return team_num === null ? [] : peopleOf(reader, team_num);
 }

@@ -1,6 +1,6 @@
 /**
- * The SQLite implementation of `Store`. One connection writes in groups: all waiting writes run in one transaction,
- * each `write` in its own savepoint. SQLite's COMMIT does not sync (`synchronous = NORMAL`); another thread syncs the
+ * The SQLite implementation of `Store`. One connection writes in groups: all waiting writes run in one transaction, one
+ * after the other, each `write` in its own savepoint. SQLite's COMMIT does not sync (`synchronous = NORMAL`); another thread syncs the
  * group, so the event loop never waits for a disk. Until the sync is done, no write is answered, nothing else is
  * committed, and readers see the state before the group. So everything visible or acknowledged is on the disk, as with
  * `FULL`. Checkpoints and checks run in a worker. This module creates no ids and reads no wall clock.
@@ -9,21 +9,28 @@ import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import type { Compilable } from 'kysely';
 import { failpoint } from '../base/failpoint.ts';
 import type { Logger } from '../base/log.ts';
 import { entryPoint } from '../base/program-files.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
 import { Problem } from '../core/problem.ts';
 import { Checkpoints } from './checkpoints.ts';
-import { type Connection, kysely, openReadOnly, openWriter, SnapshotReader } from './connection.ts';
+import { type Connection, openReadOnly, openWriter } from './connection.ts';
 import { BatchWriter } from './event-rows/write.ts';
 import { checkWal, databaseBytes, isDamage, quickCheck, rememberBoot, storageProblem } from './integrity.ts';
 import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
+import { SnapshotReader } from './snapshot-reader.ts';
 import { type Appended, type IngestBatch, type Reader, type Store, StoreDamaged, type Tx } from './store.ts';
+import { callerOf, checkNotInBody, WriteTransaction } from './transaction.ts';
 import { WalSync } from './wal-sync.ts';
 import type { StoreTasks } from './worker.ts';
+
+/**
+ * For tests: each `write` runs, is rolled back and runs again, as after a failed group. This finds bodies that cannot
+ * run again.
+ */
+const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
 
 export interface SqliteOptions {
   path: string;
@@ -53,25 +60,21 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Opens a reader for another thread. */
-export function openReader(source: Store['source']): {
-  read<T>(fn: (reader: Reader) => T): T;
-  close(): void;
-} {
-  const connection = openReadOnly(source.path);
-  const reader = new SnapshotReader(connection);
-  const read = <T>(fn: (reader: Reader) => T): T => {
+/** Opens a reader for another thread. Each `read` has its own snapshot, unless another one is running. */
+export function openReader(source: Store['source']): Pick<Store, 'read'> & { close(): void } {
+  const reader = new SnapshotReader(openReadOnly(source.path));
+  const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
     try {
-      return reader.read(fn);
+      return await reader.read(fn);
     } finally {
-      reader.release();
+      await reader.release();
     }
   };
   return { read, close: () => reader.close() };
 }
 
 interface QueuedWrite {
-  run(): unknown;
+  run(): Promise<unknown> | unknown;
   /** Runs in a savepoint, so that an error rolls back this write and not the whole group. */
   in_savepoint: boolean;
   bytes: number;
@@ -132,26 +135,25 @@ class SqliteStore implements Store {
     this.#checker = new WorkerCalls(entryPoint('store/worker'), { path: options.path });
   }
 
-  async read<T>(fn: (reader: Reader) => T): Promise<T> {
+  async read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> {
+    checkNotInBody(this.#writer, this.#reader.connection);
     try {
-      return this.#reader.read(fn);
+      return await this.#reader.read(fn);
     } catch (error) {
       throw this.#toProblem(error);
     }
   }
 
-  write<T>(fn: (tx: Tx) => T): Promise<T> {
-    const run = () => {
-      const value = fn(new WriteTx(this.#writer, this.#callbacks));
-      if (value instanceof Promise) throw new Error('the body of a transaction must not be asynchronous');
-      return value;
-    };
+  write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T> {
+    const caller = callerOf(this.write);
+    const run = () => new WriteTransaction(this.#writer, this.#callbacks).execute(fn, caller);
     return this.#enqueue({ run, in_savepoint: true, bytes: 0 }) as Promise<T>;
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {
-    const run = () => {
-      const appended = this.#batches.write(this.#writer, batch);
+    const run = async () => {
+      const tx = new WriteTransaction(this.#writer, this.#callbacks);
+      const appended = await tx.execute(() => this.#batches.write(tx, batch));
       this.#callbacks.push(() => {
         for (const listener of this.#listeners) listener(batch, appended);
       });
@@ -211,8 +213,9 @@ class SqliteStore implements Store {
     this.#writer.close();
   }
 
-  #enqueue(work: Pick<QueuedWrite, 'run' | 'in_savepoint' | 'bytes'>): Promise<unknown> {
-    if (this.#closing !== null) return Promise.reject(new Error('the store is closed'));
+  async #enqueue(work: Pick<QueuedWrite, 'run' | 'in_savepoint' | 'bytes'>): Promise<unknown> {
+    checkNotInBody(this.#writer, this.#reader.connection);
+    if (this.#closing !== null) throw new Error('the store is closed');
     return new Promise((resolve, reject) => {
       this.#queue.push({ ...work, resolve, reject });
       this.#queued_bytes += work.bytes;
@@ -256,8 +259,8 @@ class SqliteStore implements Store {
   async #runGroups(): Promise<void> {
     let unanswered_group: Group | null = null;
     do {
-      this.#reader.pin();
-      const group = this.#commitGroup();
+      await this.#reader.pin();
+      const group = await this.#commitGroup();
       const syncing = this.#sync(group);
       if (unanswered_group !== null) {
         // Let timers and I/O run first, because committing and answering without a pause would block the event loop for too
@@ -267,7 +270,7 @@ class SqliteStore implements Store {
         this.#answer(unanswered_group);
       }
       await syncing;
-      this.#reader.release();
+      await this.#reader.release();
       unanswered_group = group;
       const copied = this.#checkpoints.afterGroup();
       if (copied !== null) {
@@ -282,9 +285,9 @@ class SqliteStore implements Store {
     else this.#schedule();
   }
 
-  #commitGroup(): Group {
+  async #commitGroup(): Promise<Group> {
     this.#callbacks = [];
-    const outcomes = this.#failed ? this.#rejectAll(this.#failed) : this.#commit(() => this.#next());
+    const outcomes = this.#failed ? this.#rejectAll(this.#failed) : await this.#commit(() => this.#next());
     this.#group_writes += (outcomes.length - this.#group_writes) / 8;
     this.#gather_until_ms = this.#group_writes > 1.5 ? performance.now() + limits.group_commit_ms : 0;
     return { outcomes, callbacks: this.#callbacks };
@@ -324,11 +327,11 @@ class SqliteStore implements Store {
   }
 
   /** Commits the next items as one group. If that fails, commits each of them alone, so that small ones succeed. */
-  #commit(next: () => QueuedWrite | undefined): Outcome[] {
+  async #commit(next: () => QueuedWrite | undefined): Promise<Outcome[]> {
     const group: QueuedWrite[] = [];
     const callbacks = this.#callbacks.length;
     try {
-      return this.#transaction(next, group);
+      return await this.#transaction(next, group);
     } catch (error) {
       this.#callbacks.length = callbacks;
       if (group.length === 1) return [{ item: group[0]!, error: this.#toProblem(error) }];
@@ -336,14 +339,16 @@ class SqliteStore implements Store {
         { err: error, items: group.length },
         'cannot commit a group; trying its items one by one',
       );
-      return group.flatMap((item) => {
+      const outcomes: Outcome[] = [];
+      for (const item of group) {
         const alone = [item];
-        return this.#commit(() => alone.shift());
-      });
+        outcomes.push(...(await this.#commit(() => alone.shift())));
+      }
+      return outcomes;
     }
   }
 
-  #transaction(next: () => QueuedWrite | undefined, group: QueuedWrite[]): Outcome[] {
+  async #transaction(next: () => QueuedWrite | undefined, group: QueuedWrite[]): Promise<Outcome[]> {
     const { db } = this.#writer;
     const outcomes: Outcome[] = [];
     const end_ms = performance.now() + limits.group_run_ms_max;
@@ -352,7 +357,7 @@ class SqliteStore implements Store {
       for (let item = next(); item; item = next()) {
         group.push(item);
         if (group.length === 1) this.#writer.statement('BEGIN IMMEDIATE').run();
-        outcomes.push(item.in_savepoint ? this.#savepoint(item) : { item, value: item.run() });
+        outcomes.push(item.in_savepoint ? await this.#savepoint(item) : { item, value: await item.run() });
         bytes += item.bytes;
         if (bytes >= limits.group_bytes_max || performance.now() >= end_ms) break;
       }
@@ -369,11 +374,16 @@ class SqliteStore implements Store {
   }
 
   /** Runs one item. If it throws, only this item is rolled back, unless SQLite rolled back the whole transaction. */
-  #savepoint(item: QueuedWrite): Outcome {
+  async #savepoint(item: QueuedWrite): Promise<Outcome> {
     const callbacks = this.#callbacks.length;
     this.#writer.statement('SAVEPOINT item').run();
     try {
-      const value = item.run();
+      if (BODIES_RUN_TWICE) {
+        await item.run();
+        this.#writer.statement('ROLLBACK TO item').run();
+        this.#callbacks.length = callbacks;
+      }
+      const value = await item.run();
       this.#writer.statement('RELEASE item').run();
       return { item, value };
     } catch (error) {
@@ -392,52 +402,5 @@ class SqliteStore implements Store {
     const hint = isDamage(error) ? 'restore a backup with svc restore FILE' : undefined;
     this.#log.error({ err: error, path: this.source.path, hint }, problem.message);
     return problem;
-  }
-}
-
-class WriteTx implements Tx {
-  readonly sql = kysely;
-  readonly #connection: Connection;
-  readonly #callbacks: (() => void)[];
-
-  constructor(connection: Connection, callbacks: (() => void)[]) {
-    this.#connection = connection;
-    this.#callbacks = callbacks;
-  }
-
-  get database(): object {
-    return this.#connection.database;
-  }
-
-  memo<T>(key: string, compute: () => T): T {
-    return this.#connection.memo(key, compute);
-  }
-
-  all<Row>(query: Compilable<Row>): Row[] {
-    return this.#connection.all(query);
-  }
-
-  get<Row>(query: Compilable<Row>): Row | undefined {
-    return this.#connection.get(query);
-  }
-
-  arrays(query: Compilable<unknown>): (readonly unknown[])[] {
-    return this.#connection.arrays(query);
-  }
-
-  each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
-    this.#connection.each(query, visit);
-  }
-
-  run(query: Compilable<unknown>): { changes: number } {
-    return this.#connection.run(query);
-  }
-
-  runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): void {
-    this.#connection.runEach(query, sets);
-  }
-
-  afterCommit(fn: () => void): void {
-    this.#callbacks.push(fn);
   }
 }

@@ -1,8 +1,9 @@
 /**
  * The database interface for all modules above. Only this module knows which database is used.
  *
- * Kysely builds the queries, and the store runs them. In SQLite, a transaction's body is synchronous, so `Reader` and
- * `Tx` take built queries instead of promises. The store creates no ids and reads no clock.
+ * Kysely builds the queries, and the store runs them. The body of a transaction is asynchronous, but it may wait only
+ * for its own statements, because it holds the database meanwhile. A body that waits for anything else, such as a timer,
+ * a file or another transaction, fails at once and is rolled back. The store creates no ids and reads no clock.
  */
 import type { Compilable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
@@ -14,26 +15,27 @@ export interface Reader {
   readonly database: object;
   /**
    * Returns what `compute` returned for this key before, if no commit has happened since; otherwise calls it. Inside a
-   * transaction, always calls it. The value must depend on the database only, and nobody may change it.
+   * `write`, always calls it. The value must depend on the database only, and nobody may change it.
    */
-  memo<T>(key: string, compute: () => T): T;
-  all<Row>(query: Compilable<Row>): Row[];
-  get<Row>(query: Compilable<Row>): Row | undefined;
+  memo<T>(key: string, compute: () => Promise<T> | T): Promise<T>;
+  all<Row>(query: Compilable<Row>): Promise<Row[]>;
+  get<Row>(query: Compilable<Row>): Promise<Row | undefined>;
   /**
    * For many rows. Returns each as an array, in the order of the selected columns, which is much faster than objects.
    */
-  arrays(query: Compilable<unknown>): (readonly unknown[])[];
+  arrays(query: Compilable<unknown>): Promise<(readonly unknown[])[]>;
   /**
    * For many or large rows: calls `visit` with each row as an array of the selected columns, until it returns false.
+   * `visit` cannot run other statements.
    */
-  each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void;
+  each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): Promise<void>;
 }
 
 export interface Writer extends Reader {
   /** Runs a statement; returns how many rows it changed. */
-  run(query: Compilable<unknown>): { changes: number };
+  run(query: Compilable<unknown>): Promise<{ changes: number }>;
   /** Runs a statement once for each set of parameters, which replace those of the query. For many rows. */
-  runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): void;
+  runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): Promise<void>;
 }
 
 export interface Tx extends Writer {
@@ -42,13 +44,17 @@ export interface Tx extends Writer {
 }
 
 export interface Store {
-  /** Runs `fn` on committed rows, on a read-only connection, as one snapshot. */
-  read<T>(fn: (reader: Reader) => T): Promise<T>;
   /**
-   * Runs `fn` inside a savepoint of the current group. If `fn` throws, only its own changes are rolled back. It may run
-   * again if the group fails, so it must have no side effects except through `tx`. Resolves after the group's fsync.
+   * Runs `fn` on committed rows, on a read-only connection, as one snapshot. Throws `ForeignWait` if `fn` waits for
+   * anything but its own statements.
    */
-  write<T>(fn: (tx: Tx) => T): Promise<T>;
+  read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T>;
+  /**
+   * Runs `fn` inside a savepoint of the current group, while no other `fn` runs. If `fn` throws, only its own changes
+   * are rolled back. It may run again if the group fails, so it must have no side effects except through `tx`. Resolves
+   * after the group's fsync. Throws `ForeignWait` if `fn` waits for anything but its own statements.
+   */
+  write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T>;
   /** Stores a batch of output: its events and the new committed offset, in the current group. Throws `StaleBatch`. */
   ingest(batch: IngestBatch): Promise<Appended>;
   /** Calls `listener` with every committed batch, in commit order. Returns a function that unsubscribes. */
@@ -81,6 +87,32 @@ export class StaleBatch extends Error {
   constructor() {
     super('stale ingest batch');
     this.name = 'StaleBatch';
+  }
+}
+
+/** Thrown if the body of a transaction waits for anything but its own statements. The body was rolled back. */
+export class ForeignWait extends Error {
+  /** `body` is the source text of the body, and `statement` the last one that it ran. */
+  constructor(body: string, statement: string | null) {
+    const last = statement === null ? 'before its first statement' : `after the statement: ${statement}`;
+    super(`a transaction waits for something other than its own statements, ${last}; its body: ${body}`);
+    this.name = 'ForeignWait';
+  }
+}
+
+/** Thrown if a transaction is used after its body has ended or failed. */
+export class TransactionEnded extends Error {
+  constructor() {
+    super('the transaction has ended; await each of its statements in its body');
+    this.name = 'TransactionEnded';
+  }
+}
+
+/** Thrown if the body of a transaction starts another transaction on the same store. */
+export class NestedTransaction extends Error {
+  constructor() {
+    super('the body of a transaction must not start another transaction');
+    this.name = 'NestedTransaction';
   }
 }
 

@@ -5,8 +5,8 @@ import { createSpools } from './event-rows/spools.ts';
 import type { IngestBatch, Store } from './store.ts';
 
 export function addAgent(store: Store, id: string): Promise<number> {
-  return store.write((tx) => {
-    const { num } = tx.get(
+  return store.write(async (tx) => {
+    const { num } = (await tx.get(
       tx.sql
         .insertInto('agents')
         .values({
@@ -31,16 +31,16 @@ export function addAgent(store: Store, id: string): Promise<number> {
           updated_at: 0,
         })
         .returning('num'),
-    )!;
-    createHead(tx, num);
+    ))!;
+    await createHead(tx, num);
     return num;
   });
 }
 
 export function addSession(store: Store, agent_num: number, id: string, number = 1): Promise<number> {
-  return store.write((tx) => {
-    const head = headOf(tx, agent_num)!;
-    const { num } = tx.get(
+  return store.write(async (tx) => {
+    const head = (await headOf(tx, agent_num))!;
+    const { num } = (await tx.get(
       tx.sql
         .insertInto('sessions')
         .values({
@@ -56,8 +56,8 @@ export function addSession(store: Store, agent_num: number, id: string, number =
           stdin_bytes: 0,
         })
         .returning('num'),
-    )!;
-    createSpools(tx, num);
+    ))!;
+    await createSpools(tx, num);
     return num;
   });
 }

@@ -11,11 +11,11 @@ const byName = preparedQuery((sql, name: string) =>
   sql.selectFrom('users').selectAll().where('username', '=', name),
 );
 
-export function findUser(reader: Reader, id: string): UserRow | undefined {
+export function findUser(reader: Reader, id: string): Promise<UserRow | undefined> {
   return reader.get(byId(reader, id));
 }
 
-export function findUserByName(reader: Reader, username: string): UserRow | undefined {
+export function findUserByName(reader: Reader, username: string): Promise<UserRow | undefined> {
   return reader.get(byName(reader, username));
 }
 
@@ -30,26 +30,26 @@ const rootsByAge = preparedQuery((sql, limit: number) =>
 );
 
 /** At most `limit` users with the role root, oldest first. */
-export function oldestRoots(reader: Reader, limit: number): UserRow[] {
+export function oldestRoots(reader: Reader, limit: number): Promise<UserRow[]> {
   return reader.all(rootsByAge(reader, limit));
 }
 
 /** Whether there is a root user; joining is then closed. */
-export function hasRoot(reader: Reader): boolean {
-  return oldestRoots(reader, 1).length > 0;
+export async function hasRoot(reader: Reader): Promise<boolean> {
+  return (await oldestRoots(reader, 1)).length > 0;
 }
 
 /** Whether every one of these ids is a user with the role root; true for an empty list. The ids must be distinct. */
-export function areRoot(reader: Reader, user_ids: readonly string[]): boolean {
+export async function areRoot(reader: Reader, user_ids: readonly string[]): Promise<boolean> {
   if (user_ids.length === 0) return true;
   const roots = reader.sql.selectFrom('users').select('id').where('role', '=', 'root');
-  return reader.all(roots.where('id', 'in', user_ids)).length === user_ids.length;
+  return (await reader.all(roots.where('id', 'in', user_ids))).length === user_ids.length;
 }
 
 /** The names of the users with these ids, in alphabetical order. Skips unknown ids. */
-export function usernamesOf(reader: Reader, user_ids: readonly string[]): string[] {
+export async function usernamesOf(reader: Reader, user_ids: readonly string[]): Promise<string[]> {
   const users = reader.sql.selectFrom('users').select('username').where('id', 'in', user_ids);
-  return reader.all(users.orderBy('username')).map(({ username }) => username);
+  return (await reader.all(users.orderBy('username'))).map(({ username }) => username);
 }
 
 /** A subquery: the ids of users with this name or id. */
@@ -64,7 +64,7 @@ export function idsOfUser({ sql }: Pick<Reader, 'sql'>, name_or_id: string) {
 export function listUsers(
   reader: Reader,
   page: { after: readonly [number, string] | undefined; limit: number | undefined },
-): UserRow[] {
+): Promise<UserRow[]> {
   const { after, limit } = page;
   let query = reader.sql.selectFrom('users').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc');
   if (after) {
@@ -74,16 +74,16 @@ export function listUsers(
 }
 
 /** Throws the database's error if the id or the username exists. */
-export function insertUser(tx: Tx, row: Insertable<Tables['users']>): void {
-  tx.run(tx.sql.insertInto('users').values(row));
+export async function insertUser(tx: Tx, row: Insertable<Tables['users']>): Promise<void> {
+  await tx.run(tx.sql.insertInto('users').values(row));
 }
 
 /** Does nothing if the user does not exist. */
-export function updateUser(tx: Tx, id: string, changes: Updateable<Tables['users']>): void {
-  tx.run(tx.sql.updateTable('users').set(changes).where('id', '=', id));
+export async function updateUser(tx: Tx, id: string, changes: Updateable<Tables['users']>): Promise<void> {
+  await tx.run(tx.sql.updateTable('users').set(changes).where('id', '=', id));
 }
 
 /** Deletes a user, if it exists, and all rows that refer to it with a cascading foreign key. */
-export function deleteUser(tx: Tx, id: string): void {
-  tx.run(tx.sql.deleteFrom('users').where('id', '=', id));
+export async function deleteUser(tx: Tx, id: string): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('users').where('id', '=', id));
 }

@@ -46,6 +46,6 @@ const humanIds = preparedQuery((sql, num: number) =>
 );
 
 /** Ids of the creator and the human members of a team. */
-export function peopleOf(reader: Reader, team_num: number): string[] {
-  return reader.all(humanIds(reader, team_num)).map(({ user_id }) => user_id);
+export async function peopleOf(reader: Reader, team_num: number): Promise<string[]> {
+  return (await reader.all(humanIds(reader, team_num))).map(({ user_id }) => user_id);
 }

@@ -120,8 +120,10 @@ export class AccountsFixture {
 
   /** Names of all audit records, oldest first. */
   async audited(): Promise<string[]> {
-    return await this.store.read((reader) =>
-      reader.all(reader.sql.selectFrom('audit').select('event').orderBy('id')).map((row) => row.event),
+    return await this.store.read(async (reader) =>
+      (await reader.all(reader.sql.selectFrom('audit').select('event').orderBy('id'))).map(
+        (row) => row.event,
+      ),
     );
   }
 

@@ -56,9 +56,9 @@ export async function openActorsFixture(
   const common = { store, clock, log: silentLog };
   const [feed, facts, timers] = [new Feed(common), new Facts(common), new Timers(common)];
   const publisher = new RunPublisher({ clock, feed });
-  const scheduler = new Scheduler({ clock, facts, publisher, publishAgent: () => {} });
-  scheduler.open(() => {});
-  const extensions = { publishTask: () => {}, unacknowledgedMail: () => new Map() };
+  const scheduler = new Scheduler({ clock, facts, publisher, publishAgent: async () => {} });
+  scheduler.open(async () => {});
+  const extensions = { publishTask: async () => {}, unacknowledgedMail: async () => new Map() };
   const runs = new Runs({ store, clock, audit, scheduler, idempotency, extensions });
   const actors = new Actors({ ...common, session_tokens, settings: () => settings });
   actors.open({
@@ -92,12 +92,12 @@ export async function openActorsFixture(
 
 /** The actions of actors in runs, from the audit log, oldest first: `<actor> <event> <step or run>`. */
 export function actionsOf({ store }: AccountsFixture): Promise<string[]> {
-  return store.read((reader) =>
-    reader
-      .all(reader.sql.selectFrom('audit').select(['event', 'details']).orderBy('id'))
-      .flatMap(({ event, details }) => {
+  return store.read(async (reader) =>
+    (await reader.all(reader.sql.selectFrom('audit').select(['event', 'details']).orderBy('id'))).flatMap(
+      ({ event, details }) => {
         const { actor_id, step_key, run_id } = JSON.parse(details ?? '{}') as Record<string, string>;
         return actor_id === undefined ? [] : `${actor_id} ${event} ${step_key ?? run_id}`;
-      }),
+      },
+    ),
   );
 }

@@ -211,7 +211,7 @@ export class Conversation {
       const sessions = new Set(
         log.flatMap(({ session_id: id, type }) => (type === 'acp_event' ? [id!] : [])),
       );
-      for (const id of sessions) reader.read((rows) => expectSameState(rows, log, id));
+      for (const id of sessions) await reader.read((rows) => expectSameState(rows, log, id));
     } finally {
       reader.close();
     }

@@ -90,6 +90,8 @@ export class FeaturesFixture {
   actor_token: string | null = null;
   /** Notices to the leaders of teams. */
   readonly notices: ReviewNotice[] = [];
+  /** Thrown instead of notifying a leader, when set. */
+  notice_refusal: Error | null = null;
   agents!: Agents;
   runs!: RunsFeature;
   forgetting!: Forgetting;
@@ -179,7 +181,10 @@ export class FeaturesFixture {
     const { elicitations } = features.add(openElicitations(agents));
     const { prompting } = features.add(openConversations(core, { agents, reviews }));
     const runs = features.add(openRuns(core, { agents, tokens }));
-    const notifyLeader = (_tx: Tx, notice: ReviewNotice) => void this.notices.push(notice);
+    const notifyLeader = async (tx: Tx, notice: ReviewNotice) => {
+      if (this.notice_refusal) throw this.notice_refusal;
+      tx.afterCommit(() => void this.notices.push(notice));
+    };
     features.add({ name: 'notices', extensions: { notifyLeader } });
     if (this.#more) features.add(this.#more(core, { agents, runs }));
     const { outbox, timers } = core;
@@ -266,8 +271,8 @@ export class FeaturesFixture {
     const sessions = new Set(
       log.flatMap(({ type, session_id }) => (type === 'acp_event' ? [session_id!] : [])),
     );
-    await this.store.read((reader) => {
-      for (const session_id of sessions) expectSameState(reader, log, session_id);
+    await this.store.read(async (reader) => {
+      for (const session_id of sessions) await expectSameState(reader, log, session_id);
     });
   }
 

@@ -53,51 +53,55 @@ export class MemoryGraph implements RunGraph {
   run(): RunState {
     return { ...this.#run };
   }
-  putRun(run: RunState): void {
+  async putRun(run: RunState): Promise<void> {
     this.#run = { ...run };
   }
-  step(step_key: string): StepState | undefined {
+  async step(step_key: string): Promise<StepState | undefined> {
     const step = this.#steps.get(step_key);
     return step && { ...step };
   }
-  putStep(step: StepState): void {
+  async putStep(step: StepState): Promise<void> {
     this.#steps.set(step.step_key, { ...step });
   }
-  dependents(step_key: string): StepState[] {
-    return this.steps().filter(({ depends_on }) => depends_on.includes(step_key));
+  async dependents(step_key: string): Promise<StepState[]> {
+    return (await this.steps()).filter(({ depends_on }) => depends_on.includes(step_key));
   }
-  steps(): StepState[] {
+  async steps(): Promise<StepState[]> {
     return [...this.#steps.values()].map((step) => ({ ...step }));
   }
-  dropAdded(): void {
+  async dropAdded(): Promise<void> {
     for (const key of this.#steps.keys()) if (!this.#defined_keys.has(key)) this.#steps.delete(key);
   }
-  waitingPlain(count: number): StepState[] {
-    return this.#waiting('plain').slice(0, count);
+  async waitingPlain(count: number): Promise<StepState[]> {
+    return (await this.#waiting('plain')).slice(0, count);
   }
-  waitingAcp(): StepState[] {
-    const busy = new Set(this.steps().flatMap(({ launched, member_id }) => (launched ? [member_id] : [])));
+  async waitingAcp(): Promise<StepState[]> {
+    const busy = new Set(
+      (await this.steps()).flatMap(({ launched, member_id }) => (launched ? [member_id] : [])),
+    );
     const { leader_member_id } = this.#shape;
     if (this.#run.round_state === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
-    return this.#waiting('acp').filter(({ member_id }) => !busy.has(member_id) && busy.add(member_id));
+    return (await this.#waiting('acp')).filter(
+      ({ member_id }) => !busy.has(member_id) && busy.add(member_id),
+    );
   }
-  tally(): Tally {
-    const steps = this.steps();
+  async tally(): Promise<Tally> {
+    const steps = await this.steps();
     return {
       open: steps.some((step) => !isStepOver(step)),
       active: steps.some(({ status }) => status === 'ready' || status === 'running'),
       failed: steps.some(({ status }) => status === 'failed'),
     };
   }
-  plainLive(): number {
-    return this.steps().filter(({ kind, launched }) => kind === 'plain' && launched).length;
+  async plainLive(): Promise<number> {
+    return (await this.steps()).filter(({ kind, launched }) => kind === 'plain' && launched).length;
   }
-  size(): number {
+  async size(): Promise<number> {
     return this.#steps.size;
   }
 
-  #waiting(wanted: MemberKind): StepState[] {
-    return this.steps().filter(
+  async #waiting(wanted: MemberKind): Promise<StepState[]> {
+    return (await this.steps()).filter(
       ({ kind, status, launched }) => kind === wanted && status === 'ready' && !launched,
     );
   }

@@ -53,22 +53,27 @@ export function refold(log: Log, session_id: string, textOf = payloadText): Reco
 }
 
 /** Throws if the rows and the log of a session disagree. */
-export function expectSameState(reader: Reader, log: Log, session_id: string, textOf = payloadText): void {
-  const session = findSession(reader, session_id)!;
-  const { spilling, ...state } = stored(loadAcpState(reader, session.num));
+export async function expectSameState(
+  reader: Reader,
+  log: Log,
+  session_id: string,
+  textOf = payloadText,
+): Promise<void> {
+  const session = (await findSession(reader, session_id))!;
+  const { spilling, ...state } = stored(await loadAcpState(reader, session.num));
   const { state: folded, sent } = refold(log, session_id, textOf);
   assert.deepEqual({ ...state, spilling: false }, folded);
   assert.equal(spilling, false);
-  expectPrompts(reader, session.num, sent);
+  await expectPrompts(reader, session.num, sent);
   const own = log.filter((event) => event.session_id === session_id);
   const rowsOf = <T extends { session_id: string }>(rows: T[]) =>
     rows.filter((row) => row.session_id === session_id);
-  expectQuestions(rowsOf(listReviews(reader, {})), own, 'review_id', folded);
-  expectQuestions(rowsOf(listElicitations(reader, {})), own, 'elicitation_id', folded);
+  expectQuestions(rowsOf(await listReviews(reader, {})), own, 'review_id', folded);
+  expectQuestions(rowsOf(await listElicitations(reader, {})), own, 'elicitation_id', folded);
 }
 
-function expectPrompts(reader: Reader, session_num: number, sent: readonly Message[]): void {
-  const prompts = reader.all(
+async function expectPrompts(reader: Reader, session_num: number, sent: readonly Message[]): Promise<void> {
+  const prompts = await reader.all(
     reader.sql.selectFrom('prompts').select('id').where('session_num', '=', session_num).orderBy('num'),
   );
   const prompt_ids = sent.flatMap((one) =>

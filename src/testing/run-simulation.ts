@@ -19,7 +19,7 @@ import type { RunShape, StepShape } from './memory-graph.ts';
 export interface GraphUnderTest {
   readonly graph: RunGraph;
   /** Inserts the row of a step before the event `step_added`. */
-  insert(step: StepShape): void;
+  insert(step: StepShape): Promise<void>;
 }
 
 const outcomes = ['step_running', 'step_completed', 'step_failed', 'final', 'step_unknown'] as const;
@@ -106,26 +106,31 @@ export class RunSimulation {
   #open_round: number | null = null;
   #added = 0;
 
-  constructor(under_test: GraphUnderTest, plain_max: number) {
+  private constructor(under_test: GraphUnderTest, plain_max: number) {
     this.#under_test = under_test;
     this.#plain_max = plain_max;
-    this.#apply({ kind: 'begun' });
   }
 
-  run({ what }: Move): void {
+  static async begin(under_test: GraphUnderTest, plain_max: number): Promise<RunSimulation> {
+    const simulation = new RunSimulation(under_test, plain_max);
+    await simulation.#apply({ kind: 'begun' });
+    return simulation;
+  }
+
+  async run({ what }: Move): Promise<void> {
     const { graph } = this.#under_test;
-    const steps = graph.steps();
+    const steps = await graph.steps();
     switch (what.kind) {
       case 'report': {
         const launched = pick(this.#launched, what.n);
-        if (launched) this.#report(launched, what.outcome);
+        if (launched) await this.#report(launched, what.outcome);
         return;
       }
       case 'leader': {
         const round = pick(this.#rounds, what.n);
         if (round === undefined) return;
         if (this.#open_round === round) this.#open_round = null;
-        this.#apply(
+        await this.#apply(
           what.clear ? { kind: 'round_ended', round } : { kind: 'round_unknown', round, reason: 'lost' },
         );
         return;
@@ -136,13 +141,13 @@ export class RunSimulation {
         const fields = { failStep: { error_text: 'bad' }, requireStepInput: { reason: 'what?' } };
         const more = what.command in fields ? fields[what.command as keyof typeof fields] : {};
         const command = { kind: what.command, ...more } as StepCommand;
-        this.#apply({ kind: 'step_command', step_key: step.step_key, command });
+        await this.#apply({ kind: 'step_command', step_key: step.step_key, command });
         return;
       }
       case 'run': {
         const kind = what.command;
         const command = kind === 'failRun' ? { kind, error_text: 'bad' } : { kind };
-        this.#apply({ kind: 'run_command', command });
+        await this.#apply({ kind: 'run_command', command });
         return;
       }
       case 'add': {
@@ -150,34 +155,36 @@ export class RunSimulation {
         const needs = what.needs.flatMap((need) => pick(steps, need)?.step_key ?? []);
         const shape = stepShape(0, what.n, [], what.n % 2 === 0, what.n);
         const step = { ...shape, step_key: `x${this.#added++}`, depends_on: [...new Set(needs)] };
-        this.#under_test.insert(step);
-        this.#apply({ kind: 'step_added', step });
+        await this.#under_test.insert(step);
+        await this.#apply({ kind: 'step_added', step });
       }
     }
   }
 
   /** Completes all remaining steps and rounds, so that the run ends. */
-  finish(): void {
+  async finish(): Promise<void> {
     const { graph } = this.#under_test;
     for (let tries = 1_000; tries > 0 && !isRunOver(graph.run()); tries--) {
       const [live] = this.#live;
-      const open = graph
-        .steps()
-        .find(
-          ({ status, kind }) =>
-            status === 'input_required' ||
-            (status === 'ready' && kind === 'outside') ||
-            (status === 'running' && kind === 'outside'),
-        );
-      if (live) this.#report(live, 'step_completed');
+      const open = (await graph.steps()).find(
+        ({ status, kind }) =>
+          status === 'input_required' ||
+          (status === 'ready' && kind === 'outside') ||
+          (status === 'running' && kind === 'outside'),
+      );
+      if (live) await this.#report(live, 'step_completed');
       else if (open)
-        this.#apply({ kind: 'step_command', step_key: open.step_key, command: { kind: 'completeStep' } });
+        await this.#apply({
+          kind: 'step_command',
+          step_key: open.step_key,
+          command: { kind: 'completeStep' },
+        });
       else if (this.#open_round !== null) {
         const round = this.#open_round;
         this.#open_round = null;
-        this.#apply({ kind: 'round_ended', round });
+        await this.#apply({ kind: 'round_ended', round });
       } else if (graph.run().mode !== 'steps')
-        this.#apply({ kind: 'run_command', command: { kind: 'completeRun' } });
+        await this.#apply({ kind: 'run_command', command: { kind: 'completeRun' } });
       else {
         this.#fault('the run is stuck');
         return;
@@ -186,50 +193,58 @@ export class RunSimulation {
     if (!isRunOver(graph.run())) this.#fault('the run never ends');
   }
 
-  #report(launched: LaunchedAttempt, outcome: (typeof outcomes)[number]): void {
+  async #report(launched: LaunchedAttempt, outcome: (typeof outcomes)[number]): Promise<void> {
     if (outcome !== 'step_running') this.#live = this.#live.filter((one) => one !== launched);
     const { step_key, attempt } = launched;
     if (outcome === 'step_running' || outcome === 'step_completed')
-      this.#apply({ kind: outcome, step_key, attempt });
-    else if (outcome === 'step_unknown') this.#apply({ kind: outcome, step_key, attempt, reason: 'lost' });
+      await this.#apply({ kind: outcome, step_key, attempt });
+    else if (outcome === 'step_unknown')
+      await this.#apply({ kind: outcome, step_key, attempt, reason: 'lost' });
     else
-      this.#apply({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
+      await this.#apply({
+        kind: 'step_failed',
+        step_key,
+        attempt,
+        error_text: 'bad',
+        final: outcome === 'final',
+      });
   }
 
-  #apply(event: GraphEvent): void {
+  async #apply(event: GraphEvent): Promise<void> {
     const { graph } = this.#under_test;
     const before = graph.run();
-    const steps = JSON.stringify(graph.steps());
+    const steps = JSON.stringify(await graph.steps());
     let effects: Effect[];
     try {
-      effects = advance(graph, event, this.#plain_max);
+      effects = await advance(graph, event, this.#plain_max);
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;
-      if (JSON.stringify(graph.steps()) !== steps) this.#fault('an illegal command changed a step');
+      if (JSON.stringify(await graph.steps()) !== steps) this.#fault('an illegal command changed a step');
       return;
     }
     const again = event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
     if (isRunOver(before) && !again && graph.run().status !== before.status)
       this.#fault(`a run that was ${before.status} is ${graph.run().status}`);
     const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
-    for (const effect of effects) this.#carryOut(effect, restarts);
+    for (const effect of effects) await this.#carryOut(effect, restarts);
     this.effects.push(...effects);
-    this.#check();
+    await this.#check();
   }
 
-  #carryOut(effect: Effect, restarts: boolean): void {
+  async #carryOut(effect: Effect, restarts: boolean): Promise<void> {
     const { graph } = this.#under_test;
     switch (effect.kind) {
       case 'launch': {
         const { step_key, attempt } = effect;
         // Attempts of the earlier attempt of the run ended with it.
         if (restarts) this.#launched = this.#launched.filter((one) => this.#live.includes(one));
-        const step = graph.step(step_key)!;
+        const step = (await graph.step(step_key))!;
         if (this.#launched.some((one) => one.step_key === step_key && one.attempt === attempt))
           this.#fault(`attempt ${attempt} of ${step_key} was launched twice`);
         if (this.#live.some((one) => one.step_key === step_key))
           this.#fault(`${step_key} runs twice at once`);
-        const needs = step.depends_on.map((key) => graph.step(key)!);
+        const needs: StepState[] = [];
+        for (const key of step.depends_on) needs.push((await graph.step(key))!);
         if (!needs.every(isStepOver)) this.#fault(`${step_key} was launched too early`);
         if (step.when === 'on_success' && needs.some(({ status }) => status !== 'completed'))
           this.#fault(`${step_key} was launched after a failure`);
@@ -246,7 +261,7 @@ export class RunSimulation {
       case 'start_round':
         if (this.#rounds.includes(effect.round)) this.#fault(`round ${effect.round} was started twice`);
         if (this.#open_round !== null) this.#fault('two rounds are open at once');
-        if (!graph.steps().every(isStepOver)) this.#fault('a round started too early');
+        if (!(await graph.steps()).every(isStepOver)) this.#fault('a round started too early');
         this.#rounds.push(effect.round);
         this.#open_round = effect.round;
         return;
@@ -259,10 +274,10 @@ export class RunSimulation {
     }
   }
 
-  #check(): void {
+  async #check(): Promise<void> {
     const { graph } = this.#under_test;
     const run = graph.run();
-    const steps = graph.steps();
+    const steps = await graph.steps();
     const byKey = new Map(steps.map((step) => [step.step_key, step]));
     const live = this.#live.map(({ step_key }) => byKey.get(step_key)).filter((step) => step !== undefined);
     const plain = live.filter(({ kind }) => kind === 'plain').length;

@@ -43,14 +43,14 @@ if (!(await loadRun())) {
 while (!isRunOver((await loadRun())!)) await sleep(20);
 // The run stops its agents.
 while (Object.values(await sessionsLive()).length > 0) await sleep(20);
-const result = await fixture.store.read((reader) => ({
-  status: findRun(reader, RUN)!.status,
-  steps: listRunSteps(reader, findRun(reader, RUN)!.num).map(
+const result = await fixture.store.read(async (reader) => ({
+  status: (await findRun(reader, RUN))!.status,
+  steps: (await listRunSteps(reader, (await findRun(reader, RUN))!.num)).map(
     ({ step_key, status, attempt, output, error_text }) => ({
       ...{ step_key, status, attempt, output, error_text },
     }),
   ),
-  prompts: reader.all(reader.sql.selectFrom('prompts').select('state')).map(({ state }) => state),
+  prompts: (await reader.all(reader.sql.selectFrom('prompts').select('state'))).map(({ state }) => state),
 }));
 process.stdout.write(JSON.stringify(result));
 await fixture.close();

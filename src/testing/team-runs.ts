@@ -68,22 +68,28 @@ export async function beginRun(fixture: FeaturesFixture, request: TeamRequest): 
     ...{ members, leader_member_id, steps, max_rounds: request.max_rounds ?? 20 },
   };
   const id = request.run_id ?? newId('run');
-  await fixture.store.write((tx) => {
-    addUser(tx, ANA);
+  await fixture.store.write(async (tx) => {
+    await addUser(tx, ANA);
     const { user_id: created_by } = ANA;
     const names = { name: newId('team'), description: '', spec: JSON.stringify(spec), version: 1 };
-    const num = insertTeam(tx, { id: newId('team'), ...names, created_by, created_at: 0, updated_at: 0 });
-    const common = { team: teamOfNum(tx, num)!, created_by, now: fixture.clock.now() };
-    const task_num = createTask(tx, { team_num: num, title: 'task', created_by, now: common.now });
-    createRun(tx, fixture.scheduler, { ...common, id, task_num, input: request.input ?? {} });
+    const num = await insertTeam(tx, {
+      id: newId('team'),
+      ...names,
+      created_by,
+      created_at: 0,
+      updated_at: 0,
+    });
+    const common = { team: (await teamOfNum(tx, num))!, created_by, now: fixture.clock.now() };
+    const task_num = await createTask(tx, { team_num: num, title: 'task', created_by, now: common.now });
+    await createRun(tx, fixture.scheduler, { ...common, id, task_num, input: request.input ?? {} });
   });
   return id;
 }
 
 /** Creates the caller's user if it does not exist. */
-export function addUser(tx: Tx, { user_id: id, username, role }: Caller): void {
+export async function addUser(tx: Tx, { user_id: id, username, role }: Caller): Promise<void> {
   const row = { id, username, role, password_hash: '', created_at: 0, updated_at: 0 };
-  tx.run(
+  await tx.run(
     tx.sql
       .insertInto('users')
       .values(row)
@@ -97,31 +103,33 @@ export async function addToRun(
   run_id: string,
   step: { step_key: string; member_id: string; depends_on?: string[]; prompt?: string },
 ): Promise<void> {
-  await fixture.store.write((tx) => {
-    const run = findRun(tx, run_id)!;
+  await fixture.store.write(async (tx) => {
+    const run = (await findRun(tx, run_id))!;
     const none = { when: 'on_success', prompt: '', input: null } as const;
     const bounds = { depends_on: [], timeout_seconds: null, max_attempts: 1 };
     const spec: StepSpec = { ...none, ...bounds, ...step };
     const kind = memberKind(parseSpec(run).members.find(({ member_id }) => member_id === step.member_id)!);
-    insertSteps(tx, run.num, [{ ...stepRow(spec, kind), added: 1 }]);
-    fixture.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...spec, kind } });
+    await insertSteps(tx, run.num, [{ ...stepRow(spec, kind), added: 1 }]);
+    await fixture.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...spec, kind } });
   });
 }
 
 /** Applies an event to the graph of a run. */
 export async function applyEvent(fixture: FeaturesFixture, run_id: string, event: GraphEvent): Promise<void> {
-  await fixture.store.write((tx) => fixture.scheduler.apply(tx, findRun(tx, run_id)!.num, event));
+  await fixture.store.write(async (tx) =>
+    fixture.scheduler.apply(tx, (await findRun(tx, run_id))!.num, event),
+  );
 }
 
 export function runOf(fixture: FeaturesFixture, run_id: string): Promise<RunRow> {
-  return fixture.store.read((reader) => findRun(reader, run_id)!);
+  return fixture.store.read(async (reader) => (await findRun(reader, run_id))!);
 }
 
 export function stepsOfRun(fixture: FeaturesFixture, run_id: string): Promise<Record<string, Step>> {
-  return fixture.store.read((reader) => {
-    const run = findRun(reader, run_id)!;
-    const agents = agentsOfSteps(reader, run);
-    const steps = listRunSteps(reader, run.num).map((row) =>
+  return fixture.store.read(async (reader) => {
+    const run = (await findRun(reader, run_id))!;
+    const agents = await agentsOfSteps(reader, run);
+    const steps = (await listRunSteps(reader, run.num)).map((row) =>
       toStep(row, run_id, agents.get(row.step_key) ?? null),
     );
     return Object.fromEntries(steps.map((step) => [step.step_key, step]));
@@ -156,19 +164,19 @@ export function specWith(members: Record<string, MemberAgent | null>): TeamSpec 
 
 /** Inserts a running run of a new team of `owner`. */
 export function addRun(store: Store, owner: Caller, spec: TeamSpec, humans: Caller[] = []): Promise<RunRow> {
-  return store.write((tx) => {
-    for (const user of [owner, ...humans]) addUser(tx, user);
+  return store.write(async (tx) => {
+    for (const user of [owner, ...humans]) await addUser(tx, user);
     const id = newId('run');
     const common = { description: '', created_by: owner.user_id, created_at: 0, version: 1 };
     const team_id = newId('team');
-    const team_num = insertTeam(tx, {
+    const team_num = await insertTeam(tx, {
       ...common,
       ...{ id: team_id, name: team_id, spec: JSON.stringify(spec), updated_at: 0 },
     });
     for (const { user_id } of humans) {
-      tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id }));
+      await tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id }));
     }
-    const task_num = insertTask(tx, {
+    const task_num = await insertTask(tx, {
       ...common,
       ...{
         id: newId('task'),
@@ -180,12 +188,12 @@ export function addRun(store: Store, owner: Caller, spec: TeamSpec, humans: Call
       updated_at: 0,
     });
     const { description: _, ...rest } = common;
-    insertRun(tx, {
+    await insertRun(tx, {
       ...rest,
       ...{ id, team_num, number: 1, task_num, status: 'running', spec: JSON.stringify(spec), input: '{}' },
       ...{ attempt: 1, mode: 'outside', leader: 'unasked', rounds: 0, steps_seen: 0 },
     });
-    return findRun(tx, id)!;
+    return (await findRun(tx, id))!;
   });
 }
 
@@ -196,10 +204,10 @@ export function changeRun(
   run: RunRow,
   changes: { status?: RunStatus; attempt?: number },
 ): Promise<RunRow> {
-  return store.write((tx) => {
-    updateRun(tx, run.num, changes);
-    const { status, attempt } = findRun(tx, run.id)!;
-    facts.record(tx, 'run_changed', run.id, { run_id: run.id, status, attempt });
-    return findRun(tx, run.id)!;
+  return store.write(async (tx) => {
+    await updateRun(tx, run.num, changes);
+    const { status, attempt } = (await findRun(tx, run.id))!;
+    await facts.record(tx, 'run_changed', run.id, { run_id: run.id, status, attempt });
+    return (await findRun(tx, run.id))!;
   });
 }

@@ -34,14 +34,15 @@ export function addTeam(
   spec: TeamSpec,
   { created_by = 'usr_1', human_ids = [] as string[] } = {},
 ): Promise<TeamRows> {
-  return store.write((tx) => {
+  return store.write(async (tx) => {
     const times = { created_at: 0, updated_at: 0 };
     const text = JSON.stringify(spec);
     const team = { id: `team_${name}`, name, description: '', spec: text, version: 1, created_by };
-    const team_num = insertTeam(tx, { ...team, ...times });
-    for (const user_id of human_ids) tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id }));
+    const team_num = await insertTeam(tx, { ...team, ...times });
+    for (const user_id of human_ids)
+      await tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id }));
     const task = { id: `task_${name}`, team_num, title: name, description: '', status: 'open', version: 1 };
-    const task_num = insertTask(tx, {
+    const task_num = await insertTask(tx, {
       ...task,
       ...times,
       status: 'open',
@@ -51,7 +52,7 @@ export function addTeam(
     const run = { id: `run_${name}`, team_num, number: 1, task_num, spec: text, input: '{}', attempt: 1 };
     const state = { status: 'running', mode: 'steps', leader: 'unasked' } as const;
     const counts = { rounds: 0, steps_seen: 0, version: 1, created_at: 0 };
-    const run_num = insertRun(tx, { ...run, ...state, ...counts, created_by });
+    const run_num = await insertRun(tx, { ...run, ...state, ...counts, created_by });
     return { team_num, run_num };
   });
 }

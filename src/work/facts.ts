@@ -118,7 +118,7 @@ export interface Fact<K extends FactKind = FactKind> {
   payload: FactPayloads[K];
 }
 
-export type FactHandlers = { [K in FactKind]?: (tx: Tx, fact: Fact<K>) => void };
+export type FactHandlers = { [K in FactKind]?: (tx: Tx, fact: Fact<K>) => Promise<void> };
 
 interface Consumer {
   name: string;
@@ -151,8 +151,8 @@ export class Facts {
   }
 
   /** Records a fact in the caller's transaction. Consumers handle it after the commit. */
-  record<K extends FactKind>(tx: Tx, kind: K, ref: string, payload: FactPayloads[K]): void {
-    insertFact(tx, { ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) });
+  async record<K extends FactKind>(tx: Tx, kind: K, ref: string, payload: FactPayloads[K]): Promise<void> {
+    await insertFact(tx, { ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) });
     tx.afterCommit(() => this.#wake.notify());
   }
 
@@ -174,7 +174,7 @@ export class Facts {
   }
 
   /** The number of facts that wait for a program that knows their kind. */
-  countUnknown(reader: Reader): number {
+  countUnknown(reader: Reader): Promise<number> {
     return countFactsExcept(reader, this.#kinds);
   }
 
@@ -184,12 +184,12 @@ export class Facts {
     await this.#running;
   }
 
-  #register(tx: Tx, handlers: Record<string, FactHandlers>): Consumer[] {
+  async #register(tx: Tx, handlers: Record<string, FactHandlers>): Promise<Consumer[]> {
     const now = this.#clock.now();
     const consumers: Consumer[] = [];
     for (const [name, own] of Object.entries(handlers)) {
       const cursors = new Map<string, number>();
-      for (const kind of Object.keys(own)) cursors.set(kind, putCursor(tx, name, kind, now));
+      for (const kind of Object.keys(own)) cursors.set(kind, await putCursor(tx, name, kind, now));
       consumers.push({ name, handlers: own, cursors, retry_at_ms: 0 });
     }
     return consumers;
@@ -200,10 +200,10 @@ export class Facts {
     const own = this.#consumers.flatMap(({ cursors }) => [...cursors.values()]);
     const now = this.#clock.now();
     const before = now - limits.unknown_facts_kept_ms;
-    await this.#store.write((tx) => {
-      touchCursors(tx, own, now);
-      deleteUnusedCursors(tx, before);
-      deletePassedFacts(tx, before);
+    await this.#store.write(async (tx) => {
+      await touchCursors(tx, own, now);
+      await deleteUnusedCursors(tx, before);
+      await deletePassedFacts(tx, before);
     });
   }
 
@@ -230,25 +230,25 @@ export class Facts {
    * times as much as the handlers. Returns false if there are no more facts. If a handler throws, the caller repeats
    * the transaction without that consumer, which retries later.
    */
-  #step(tx: Tx, consumers: readonly Consumer[]): boolean {
+  async #step(tx: Tx, consumers: readonly Consumer[]): Promise<boolean> {
     this.#handling = null;
-    const passed = getCursors(tx);
+    const passed = await getCursors(tx);
     const own = consumers.flatMap(({ cursors }) => [...cursors.values()]);
-    const rows = factsAfter(tx, Math.min(...own.map((cursor) => passed.get(cursor)!)), this.#kinds);
+    const rows = await factsAfter(tx, Math.min(...own.map((cursor) => passed.get(cursor)!)), this.#kinds);
     for (const row of rows) {
       const fact = toFact(row);
       for (const consumer of consumers) {
         const cursor = consumer.cursors.get(row.kind);
         if (cursor === undefined || passed.get(cursor)! >= row.id) continue;
         this.#handling = consumer;
-        const handler = consumer.handlers[fact.kind] as (tx: Tx, fact: Fact) => void;
-        handler(tx, fact);
+        const handler = consumer.handlers[fact.kind] as (tx: Tx, fact: Fact) => Promise<void>;
+        await handler(tx, fact);
       }
     }
     this.#handling = null;
     if (rows.length > 0) {
       const ids = rows.map(({ id }) => id);
-      passFacts(tx, own, ids);
+      await passFacts(tx, own, ids);
     }
     return rows.length === limits.facts_per_transaction;
   }

@@ -6,7 +6,7 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { Problem, problems } from '../core/problem.ts';
 import { openSqlite } from '../store/sqlite.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, Tx } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
 import { type Fact, Facts } from './facts.ts';
 import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
@@ -30,7 +30,7 @@ test('a fact reaches every consumer once, including one that starts later', asyn
   const facts = new Facts(common());
   const seen: string[] = [];
   const note = (who: string) => ({
-    session_ended: (_tx: unknown, fact: Fact) => void seen.push(`${who} ${fact.ref}`),
+    session_ended: async (tx: Tx, fact: Fact) => tx.afterCommit(() => void seen.push(`${who} ${fact.ref}`)),
   });
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
   await facts.open({ one: note('one') });
@@ -51,7 +51,7 @@ test('a fact is deleted only when every consumer has handled it, including those
   const facts = new Facts(common());
   const seen: string[] = [];
   const note = (who: string) => ({
-    session_ended: (_tx: unknown, fact: Fact) => void seen.push(`${who} ${fact.ref}`),
+    session_ended: async (tx: Tx, fact: Fact) => tx.afterCommit(() => void seen.push(`${who} ${fact.ref}`)),
   });
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
   await facts.open({ one: note('one'), two: note('two') });
@@ -71,13 +71,13 @@ test('a consumer that fails does not delay the others, and handles the fact agai
   const seen: string[] = [];
   let failures = 1;
   const note = (who: string, fail = false) => ({
-    session_ended: (_tx: unknown, fact: Fact) => {
+    session_ended: async (tx: Tx, fact: Fact) => {
       if (fail && failures-- > 0) throw new Error('not now');
-      seen.push(`${who} ${fact.ref}`);
+      tx.afterCommit(() => void seen.push(`${who} ${fact.ref}`));
     },
   });
-  await store.write((tx) => {
-    for (const ref of ['ses_1', 'ses_2']) facts.record(tx, 'session_ended', ref, payload);
+  await store.write(async (tx) => {
+    for (const ref of ['ses_1', 'ses_2']) await facts.record(tx, 'session_ended', ref, payload);
   });
   await facts.open({ failing: note('failing', true), other: note('other') });
   const handled = ['other ses_1', 'other ses_2', 'failing ses_1', 'failing ses_2'];
@@ -88,9 +88,11 @@ test('a consumer that fails does not delay the others, and handles the fact agai
 test('a fact of a rolled-back transaction is never delivered', async () => {
   const facts = new Facts(common());
   const seen: string[] = [];
-  await facts.open({ one: { session_ended: (_tx, fact) => void seen.push(fact.ref) } });
-  const undone = store.write((tx) => {
-    facts.record(tx, 'session_ended', 'ses_1', payload);
+  await facts.open({
+    one: { session_ended: async (tx, fact) => tx.afterCommit(() => void seen.push(fact.ref)) },
+  });
+  const undone = store.write(async (tx) => {
+    await facts.record(tx, 'session_ended', 'ses_1', payload);
     throw new Error('undone');
   });
   await expect(undone).rejects.toThrow('undone');
@@ -126,9 +128,9 @@ test('carries out the intents of a session in order, and those of different sess
       done.push(`${intent.lane} ${intent.kind}`);
     }),
   );
-  const last = await store.write((tx) => {
-    outbox.enqueue(tx, 'main', 'ses_a', 'start', {});
-    outbox.enqueue(tx, 'main', 'ses_b', 'start', {});
+  const last = await store.write(async (tx) => {
+    await outbox.enqueue(tx, 'main', 'ses_a', 'start', {});
+    await outbox.enqueue(tx, 'main', 'ses_b', 'start', {});
     return outbox.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 });
   });
   const outcome = outbox.outcome(last);
@@ -153,9 +155,9 @@ test('carries out the intents that an earlier process left', async () => {
 
 test('carries out an intent that an earlier version stored under an old name', async () => {
   const first = new Outbox(common());
-  await store.write((tx) => {
-    first.enqueue(tx, 'main', 'ses_a', 'collect_message', { attempt_num: 1, prompt_id: 'prm_1' });
-    tx.run(tx.sql.updateTable('outbox').set({ kind: 'hear' }));
+  await store.write(async (tx) => {
+    await first.enqueue(tx, 'main', 'ses_a', 'collect_message', { attempt_num: 1, prompt_id: 'prm_1' });
+    await tx.run(tx.sql.updateTable('outbox').set({ kind: 'hear' }));
   });
   first.close();
   const second = new Outbox(common());
@@ -212,10 +214,10 @@ test('skips a withdrawn intent and carries out the next', async () => {
   const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
   await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
   away = false;
-  const forget = await store.write((tx) => {
-    expect(outbox.isPending(tx, 'ses_a', 'start')).toBe(true);
-    outbox.withdraw(tx, 'ses_a', ['start', 'stop']);
-    expect(outbox.isPending(tx, 'ses_a', 'start')).toBe(false);
+  const forget = await store.write(async (tx) => {
+    expect(await outbox.isPending(tx, 'ses_a', 'start')).toBe(true);
+    await outbox.withdraw(tx, 'ses_a', ['start', 'stop']);
+    expect(await outbox.isPending(tx, 'ses_a', 'start')).toBe(false);
     return outbox.enqueue(tx, 'far', 'ses_a', 'forget', {});
   });
   await outbox.outcome(forget);
@@ -294,10 +296,13 @@ test('repeats an intent that cannot be deleted, and continues its lane', async (
     return 'stopped';
   };
   await outbox.open(handlers(carryOut));
-  const [start, stop] = await store.write((tx) => {
+  const [start, stop] = await store.write(async (tx) => {
     const enqueue = outbox.enqueue.bind(outbox);
     tx.afterCommit(() => (full = true));
-    return [enqueue(tx, 'main', 'ses_a', 'start', {}), enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 })];
+    return [
+      await enqueue(tx, 'main', 'ses_a', 'start', {}),
+      await enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 }),
+    ];
   });
   const stopped = outbox.outcome(stop);
   await expect(outbox.outcome(start)).rejects.toThrow('workdir does not exist');

@@ -127,14 +127,14 @@ export class Outbox {
   }
 
   /** Returns the intent's id. Once the transaction has committed, pass it to `outcome` to wait for the result. */
-  enqueue<K extends IntentKind>(
+  async enqueue<K extends IntentKind>(
     tx: Tx,
     node_id: string,
     lane: string,
     kind: K,
     payload: IntentPayloads[K],
-  ): number {
-    const id = insertIntent(tx, {
+  ): Promise<number> {
+    const id = await insertIntent(tx, {
       node_id,
       lane,
       kind,
@@ -149,20 +149,20 @@ export class Outbox {
    * Deletes an intent in its handler's last transaction. Otherwise, the outbox deletes it in a transaction of its own, for
    * which the next step of a chain waits.
    */
-  complete(tx: Tx, intent: Intent): void {
-    deleteIntent(tx, intent.id);
+  async complete(tx: Tx, intent: Intent): Promise<void> {
+    await deleteIntent(tx, intent.id);
     tx.afterCommit(() => {
       intent.completed = true;
     });
   }
 
   /** The number of intents that wait for a program that knows their kind. */
-  countUnknown(reader: Reader): number {
+  countUnknown(reader: Reader): Promise<number> {
     return countIntentsExcept(reader, [...Object.keys(this.#handlers ?? {}), ...renamed.keys()]);
   }
 
   /** Whether an intent of this kind is pending or in progress in a lane. */
-  isPending(reader: Reader, lane: string, kind: IntentKind): boolean {
+  isPending(reader: Reader, lane: string, kind: IntentKind): Promise<boolean> {
     return hasIntent(reader, lane, kind);
   }
 
@@ -170,8 +170,8 @@ export class Outbox {
    * Withdraws the intents of these kinds in a lane, and rejects their waiters. An intent that is in progress may still
    * complete once. Idempotent.
    */
-  withdraw(tx: Tx, lane: string, kinds: readonly IntentKind[]): void {
-    deleteIntents(tx, lane, kinds);
+  async withdraw(tx: Tx, lane: string, kinds: readonly IntentKind[]): Promise<void> {
+    await deleteIntents(tx, lane, kinds);
     tx.afterCommit(() => {
       const withdrawn = this.#lanes.get(lane)?.queue.filter(({ kind }) => kinds.includes(kind)) ?? [];
       for (const intent of withdrawn) intent.withdrawn = true;

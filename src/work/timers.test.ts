@@ -26,12 +26,12 @@ afterEach(async () => {
 test('fires due timers once, in order, and keeps later ones', async () => {
   const timers = new Timers({ store, clock, log: silentLog });
   const fired: string[] = [];
-  await store.write((tx) => {
-    timers.set(tx, 'agent_restart', 'later', now + 60_000, payload);
-    timers.set(tx, 'agent_restart', 'second', now - 1, payload);
-    timers.set(tx, 'agent_restart', 'first', now - 2, payload);
+  await store.write(async (tx) => {
+    await timers.set(tx, 'agent_restart', 'later', now + 60_000, payload);
+    await timers.set(tx, 'agent_restart', 'second', now - 1, payload);
+    await timers.set(tx, 'agent_restart', 'first', now - 2, payload);
   });
-  timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  timers.open({ agent_restart: async (tx, timer) => tx.afterCommit(() => void fired.push(timer.ref)) });
   await vi.waitFor(() => expect(fired).toEqual(['first', 'second']), SOON);
   now += 60_001;
   await store.write((tx) => timers.set(tx, 'agent_restart', 'wake', now, payload));
@@ -42,14 +42,14 @@ test('fires due timers once, in order, and keeps later ones', async () => {
 test('moves a timer that is set again, and never fires a cleared one', async () => {
   const timers = new Timers({ store, clock, log: silentLog });
   const fired: string[] = [];
-  await store.write((tx) => {
-    timers.set(tx, 'agent_restart', 'moved', now - 1, payload);
-    timers.set(tx, 'agent_restart', 'moved', now + 60_000, payload);
-    timers.set(tx, 'agent_restart', 'cleared', now - 1, payload);
-    timers.clear(tx, 'agent_restart', 'cleared');
-    timers.set(tx, 'agent_restart', 'due', now - 1, payload);
+  await store.write(async (tx) => {
+    await timers.set(tx, 'agent_restart', 'moved', now - 1, payload);
+    await timers.set(tx, 'agent_restart', 'moved', now + 60_000, payload);
+    await timers.set(tx, 'agent_restart', 'cleared', now - 1, payload);
+    await timers.clear(tx, 'agent_restart', 'cleared');
+    await timers.set(tx, 'agent_restart', 'due', now - 1, payload);
   });
-  timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  timers.open({ agent_restart: async (tx, timer) => tx.afterCommit(() => void fired.push(timer.ref)) });
   await vi.waitFor(() => expect(fired).toEqual(['due']), SOON);
   await timers.close();
 });
@@ -58,14 +58,16 @@ test('a failed timer does not block others and survives a restart', async () => 
   const first = new Timers({ store, clock, log: silentLog });
   let tries = 0;
   let other = 0;
-  await store.write((tx) => {
-    first.set(tx, 'agent_restart', 'one', now - 2, payload);
-    first.set(tx, 'agent_restart', 'other', now - 1, payload);
+  await store.write(async (tx) => {
+    await first.set(tx, 'agent_restart', 'one', now - 2, payload);
+    await first.set(tx, 'agent_restart', 'other', now - 1, payload);
   });
   first.open({
-    agent_restart: (_tx, timer) => {
+    agent_restart: async (tx, timer) => {
       if (timer.ref === 'other') {
-        other += 1;
+        tx.afterCommit(() => {
+          other += 1;
+        });
         return;
       }
       tries += 1;
@@ -77,7 +79,7 @@ test('a failed timer does not block others and survives a restart', async () => 
   now += 60_000;
   const second = new Timers({ store, clock, log: silentLog });
   const fired: string[] = [];
-  second.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  second.open({ agent_restart: async (tx, timer) => tx.afterCommit(() => void fired.push(timer.ref)) });
   await vi.waitFor(() => expect(fired).toEqual(['one']), SOON);
   await second.close();
 });
@@ -96,8 +98,8 @@ test('a failed lookup does not postpone the timer that fired before it', async (
   const due_at = now + 300_000;
   await store.write((tx) => timers.set(tx, 'agent_restart', 'again', now, payload));
   timers.open({
-    agent_restart: (tx) => {
-      timers.set(tx, 'agent_restart', 'again', due_at, payload);
+    agent_restart: async (tx) => {
+      await timers.set(tx, 'agent_restart', 'again', due_at, payload);
       fails = true;
     },
   });

@@ -62,7 +62,7 @@ export interface Timer<K extends TimerKind = TimerKind> {
   payload: TimerPayloads[K];
 }
 
-export type TimerHandlers = { [K in TimerKind]: (tx: Tx, timer: Timer<K>) => void };
+export type TimerHandlers = { [K in TimerKind]: (tx: Tx, timer: Timer<K>) => Promise<void> };
 
 /** The longest delay that `setTimeout` supports. */
 const WAIT_MS_MAX = 2 ** 31 - 1;
@@ -89,14 +89,20 @@ export class Timers {
    * Sets or moves the timer of this kind and ref. `due_at_ms`: Unix milliseconds. If it has passed, the timer fires
    * immediately.
    */
-  set<K extends TimerKind>(tx: Tx, kind: K, ref: string, due_at_ms: number, payload: TimerPayloads[K]): void {
-    putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
+  async set<K extends TimerKind>(
+    tx: Tx,
+    kind: K,
+    ref: string,
+    due_at_ms: number,
+    payload: TimerPayloads[K],
+  ): Promise<void> {
+    await putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
     tx.afterCommit(() => this.#wake.notify());
   }
 
   /** Removes the timer of this kind and ref. Idempotent. */
-  clear(tx: Tx, kind: TimerKind, ref: string): void {
-    deleteTimer(tx, kind, ref);
+  async clear(tx: Tx, kind: TimerKind, ref: string): Promise<void> {
+    await deleteTimer(tx, kind, ref);
   }
 
   /** Starts the scheduler. A due timer of a known kind without a handler is removed. */
@@ -107,7 +113,7 @@ export class Timers {
   }
 
   /** The number of timers that wait for a program that knows their kind. */
-  countUnknown(reader: Reader): number {
+  countUnknown(reader: Reader): Promise<number> {
     return countTimersExcept(reader, this.#kinds);
   }
 
@@ -122,7 +128,9 @@ export class Timers {
     while (!signal.aborted) {
       this.#firing = null;
       try {
-        const wait_ms = await this.#store.read((reader) => this.#untilDue(firstTimer(reader, this.#kinds)));
+        const wait_ms = await this.#store.read(async (reader) =>
+          this.#untilDue(await firstTimer(reader, this.#kinds)),
+        );
         if (wait_ms <= 0) await this.#store.write((tx) => this.#fire(tx));
         else await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
       } catch (error) {
@@ -147,13 +155,13 @@ export class Timers {
   }
 
   /** Fires the first timer, if it is due. */
-  #fire(tx: Tx): void {
-    const row = firstTimer(tx, this.#kinds);
+  async #fire(tx: Tx): Promise<void> {
+    const row = await firstTimer(tx, this.#kinds);
     if (!row || this.#untilDue(row) > 0) return;
     const kind = row.kind as TimerKind;
     this.#firing = { kind, ref: row.ref };
-    this.clear(tx, kind, row.ref);
-    const handler = this.#handlers[kind] as ((tx: Tx, timer: Timer) => void) | undefined;
-    handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
+    await this.clear(tx, kind, row.ref);
+    const handler = this.#handlers[kind] as ((tx: Tx, timer: Timer) => Promise<void>) | undefined;
+    await handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
   }
 }

@@ -27,16 +27,16 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const refs = (reader: Reader) =>
-  reader.all(reader.sql.selectFrom('facts').select('ref').orderBy('id')).map(({ ref }) => ref);
+const refs = async (reader: Reader) =>
+  (await reader.all(reader.sql.selectFrom('facts').select('ref').orderBy('id'))).map(({ ref }) => ref);
 const storedFacts = () => store.read(refs);
 
 /** Records facts of any kinds, in order. `names`: `<kind> <ref>`. */
 async function record(facts: Facts, ...names: string[]): Promise<void> {
-  await store.write((tx) => {
+  await store.write(async (tx) => {
     for (const name of names) {
       const [kind, ref] = name.split(' ');
-      facts.record(tx, kind as FactKind, ref!, {} as never);
+      await facts.record(tx, kind as FactKind, ref!, {} as never);
     }
   });
 }
@@ -142,9 +142,9 @@ test('removes known facts and timers that nothing handles, because their feature
 
 test('leaves timers of unknown kinds due, fires the later ones, and does not look at them again and again', async () => {
   const timers = new Timers(common());
-  await store.write((tx) => {
-    timers.set(tx, 'novel' as 'trigger', 'x', now - 2, {});
-    timers.set(tx, 'trigger', 'y', now - 1, {});
+  await store.write(async (tx) => {
+    await timers.set(tx, 'novel' as 'trigger', 'x', now - 2, {});
+    await timers.set(tx, 'trigger', 'y', now - 1, {});
   });
   const fired: string[] = [];
   const read = store.read.bind(store);
@@ -153,7 +153,7 @@ test('leaves timers of unknown kinds due, fires the later ones, and does not loo
     reads += 1;
     return read(fn);
   };
-  timers.open({ trigger: (_tx, { ref }) => void fired.push(ref) });
+  timers.open({ trigger: async (_tx, { ref }) => void fired.push(ref) });
   await vi.waitFor(() => expect(fired).toEqual(['y']), SOON);
   await new Promise((resolve) => setTimeout(resolve, 50));
   await timers.close();
@@ -177,10 +177,10 @@ test('an intent of an unknown kind holds up its own lane only, until a newer pro
   const warnings: object[] = [];
   const log = { ...silentLog, warn: (fields: object) => void warnings.push(fields) } as Logger;
   const first = new Outbox(common());
-  await store.write((tx) => {
-    first.enqueue(tx, 'main', 'ses_a', 'novel' as IntentKind, {});
-    first.enqueue(tx, 'main', 'ses_a', 'start', {});
-    first.enqueue(tx, 'main', 'ses_b', 'start', {});
+  await store.write(async (tx) => {
+    await first.enqueue(tx, 'main', 'ses_a', 'novel' as IntentKind, {});
+    await first.enqueue(tx, 'main', 'ses_a', 'start', {});
+    await first.enqueue(tx, 'main', 'ses_b', 'start', {});
   });
   first.close();
 

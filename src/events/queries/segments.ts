@@ -22,20 +22,32 @@ const firstAfter = preparedQuery((sql, agent_num: number, seq: number) =>
 );
 
 /** The first segment with events after a number. */
-export function segmentAfter(reader: Reader, agent_num: number, seq: number): SegmentRow | undefined {
+export function segmentAfter(
+  reader: Reader,
+  agent_num: number,
+  seq: number,
+): Promise<SegmentRow | undefined> {
   return reader.get(firstAfter(reader, agent_num, seq));
 }
 
 /** The last segment with events before a number. */
-export function segmentBefore(reader: Reader, agent_num: number, seq: number): SegmentRow | undefined {
+export function segmentBefore(
+  reader: Reader,
+  agent_num: number,
+  seq: number,
+): Promise<SegmentRow | undefined> {
   return reader.get(
     selectSegments(reader, agent_num).where('first_seq', '<', seq).orderBy('first_seq', 'desc').limit(1),
   );
 }
 
 /** The segments that contain any of these numbers. */
-export function segmentsContaining(reader: Reader, agent_num: number, seqs: readonly number[]): SegmentRow[] {
-  const near = reader.all(
+export async function segmentsContaining(
+  reader: Reader,
+  agent_num: number,
+  seqs: readonly number[],
+): Promise<SegmentRow[]> {
+  const near = await reader.all(
     reader.sql
       .selectFrom('segments')
       .select(['id', 'first_seq', 'last_seq'])
@@ -55,7 +67,7 @@ export interface KnownSegment {
   swept: number;
 }
 
-export function listSegments(reader: Reader): KnownSegment[] {
+export function listSegments(reader: Reader): Promise<KnownSegment[]> {
   return reader.all(reader.sql.selectFrom('segments').select(['id', 'path', 'swept']));
 }
 
@@ -74,36 +86,39 @@ const sizeOfSegments = preparedQuery((sql, agent_num: number) =>
 );
 
 /** Bytes of an agent's segments, and the number of the last sealed event; 0 without segments. */
-export function sealedSize(reader: Reader, agent_num: number): { bytes: number; last_seq: number } {
-  const sealed = reader.get(sizeOfSegments(reader, agent_num));
+export async function sealedSize(
+  reader: Reader,
+  agent_num: number,
+): Promise<{ bytes: number; last_seq: number }> {
+  const sealed = await reader.get(sizeOfSegments(reader, agent_num));
   return { bytes: sealed?.bytes ?? 0, last_seq: sealed?.last_seq ?? 0 };
 }
 
 /** The id of an agent's oldest segment. */
-export function oldestSegmentOf(reader: Reader, agent_num: number): number | undefined {
+export async function oldestSegmentOf(reader: Reader, agent_num: number): Promise<number | undefined> {
   const segments = reader.sql.selectFrom('segments').select('id').where('agent_num', '=', agent_num);
-  return reader.get(segments.orderBy('first_seq').limit(1))?.id;
+  return (await reader.get(segments.orderBy('first_seq').limit(1)))?.id;
 }
 
 /** The id of the segment of any agent whose newest event is the oldest. */
-export function oldestSegment(reader: Reader): number | undefined {
-  return reader.get(reader.sql.selectFrom('segments').select('id').orderBy('last_ts').limit(1))?.id;
+export async function oldestSegment(reader: Reader): Promise<number | undefined> {
+  return (await reader.get(reader.sql.selectFrom('segments').select('id').orderBy('last_ts').limit(1)))?.id;
 }
 
 /** Ids of the segments whose newest event is from before a time (Unix milliseconds), oldest first. */
-export function segmentsOlderThan(reader: Reader, before_ms: number): number[] {
+export async function segmentsOlderThan(reader: Reader, before_ms: number): Promise<number[]> {
   const segments = reader.sql.selectFrom('segments').select('id').where('last_ts', '<', before_ms);
-  return reader.all(segments.orderBy('last_ts')).map(({ id }) => id);
+  return (await reader.all(segments.orderBy('last_ts'))).map(({ id }) => id);
 }
 
 /** Returns the segment's id. */
-export function insertSegment(tx: Tx, row: Insertable<Tables['segments']>): number {
-  return tx.get(tx.sql.insertInto('segments').values(row).returning('id'))!.id;
+export async function insertSegment(tx: Tx, row: Insertable<Tables['segments']>): Promise<number> {
+  return (await tx.get(tx.sql.insertInto('segments').values(row).returning('id')))!.id;
 }
 
 /** Records that the rows replaced by the segment have been deleted. */
-export function markSwept(tx: Tx, id: number): void {
-  tx.run(tx.sql.updateTable('segments').set({ swept: 1 }).where('id', '=', id));
+export async function markSwept(tx: Tx, id: number): Promise<void> {
+  await tx.run(tx.sql.updateTable('segments').set({ swept: 1 }).where('id', '=', id));
 }
 
 /** Deletes a segment's row and returns its content; undefined if it no longer exists. */
@@ -113,20 +128,22 @@ export function deleteSegment(tx: Tx, id: number) {
   );
 }
 
-export function deleteSegmentsOf(tx: Tx, agent_num: number): void {
-  tx.run(tx.sql.deleteFrom('segments').where('agent_num', '=', agent_num));
+export async function deleteSegmentsOf(tx: Tx, agent_num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('segments').where('agent_num', '=', agent_num));
 }
 
 /** Marks the log of a deleted agent for cleaning up. */
-export function insertDrop(tx: Tx, agent_num: number): void {
-  tx.run(tx.sql.insertInto('log_drops').values({ agent_num }));
+export async function insertDrop(tx: Tx, agent_num: number): Promise<void> {
+  await tx.run(tx.sql.insertInto('log_drops').values({ agent_num }));
 }
 
 /** Numbers of deleted agents whose rows or files may still exist. */
-export function listDrops(reader: Reader): number[] {
-  return reader.all(reader.sql.selectFrom('log_drops').select('agent_num')).map((row) => row.agent_num);
+export async function listDrops(reader: Reader): Promise<number[]> {
+  return (await reader.all(reader.sql.selectFrom('log_drops').select('agent_num'))).map(
+    (row) => row.agent_num,
+  );
 }
 
-export function deleteDrop(tx: Tx, agent_num: number): void {
-  tx.run(tx.sql.deleteFrom('log_drops').where('agent_num', '=', agent_num));
+export async function deleteDrop(tx: Tx, agent_num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('log_drops').where('agent_num', '=', agent_num));
 }

@@ -114,10 +114,10 @@ export class Join {
       expires_at,
       used: 0,
     };
-    await store.write((tx) => {
-      if (hasRoot(tx)) throw problems.rootAlreadyInitialized();
-      replaceChallenge(tx, row);
-      audit.record(tx, { event: 'join_challenge_created', user_id: null, ip });
+    await store.write(async (tx) => {
+      if (await hasRoot(tx)) throw problems.rootAlreadyInitialized();
+      await replaceChallenge(tx, row);
+      await audit.record(tx, { event: 'join_challenge_created', user_id: null, ip });
     });
     const challenge = { url: link(base_url, token), token, pin, expires_at: rfc3339(expires_at) };
     await this.#write(challenge);
@@ -143,9 +143,9 @@ export class Join {
 
   /** A wrong token is refused without waiting for the queue. */
   async #inQueue<T>(token: string, work: () => Promise<T>): Promise<T> {
-    await this.#deps.store.read((reader) => {
-      if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
-      requireMatchingChallenge(reader, token);
+    await this.#deps.store.read(async (reader) => {
+      if (await hasRoot(reader)) throw problems.rootAlreadyInitialized();
+      await requireMatchingChallenge(reader, token);
     });
     return await this.#queue.run('join', work);
   }
@@ -153,12 +153,12 @@ export class Join {
   /** Throws `invalid pin` with the number of tries left, and counts the try. */
   async #requirePin(request: JoinPin, ip: string | null): Promise<void> {
     const { store, audit } = this.#deps;
-    const wrong = await store.write((tx) => {
-      if (this.#isRight(tx, request)) return null;
-      const tries_left = requireMatchingChallenge(tx, request.token).tries_left - 1;
-      updateChallenge(tx, { tries_left });
+    const wrong = await store.write(async (tx) => {
+      if (await this.#isRight(tx, request)) return null;
+      const tries_left = (await requireMatchingChallenge(tx, request.token)).tries_left - 1;
+      await updateChallenge(tx, { tries_left });
       const details = { reason: 'invalid pin', tries_left };
-      audit.record(tx, { event: 'join_failed', user_id: null, ip, level: 'warn', details });
+      await audit.record(tx, { event: 'join_failed', user_id: null, ip, level: 'warn', details });
       return { tries_left };
     });
     if (wrong === null) return;
@@ -174,20 +174,20 @@ export class Join {
     const password_hash = await passwords.hash(request.password);
     const id = newId('usr');
     const token = newToken();
-    const signedIn = await store.write((tx): SignedIn => {
-      if (!this.#isRight(tx, request)) throw problems.invalidPin();
-      updateChallenge(tx, { used: 1 });
+    const signedIn = await store.write(async (tx): Promise<SignedIn> => {
+      if (!(await this.#isRight(tx, request))) throw problems.invalidPin();
+      await updateChallenge(tx, { used: 1 });
       const { username } = request;
-      accounts.insert(tx, { id, username, role: 'root', password_hash }, null, client.ip);
-      return accounts.open(tx, id, token, client, 'password')!;
+      await accounts.insert(tx, { id, username, role: 'root', password_hash }, null, client.ip);
+      return (await accounts.open(tx, id, token, client, 'password'))!;
     });
     await rm(file, { force: true });
     return signedIn;
   }
 
-  #isRight(reader: Reader, { token, pin }: JoinPin): boolean {
-    if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
-    const row = requireMatchingChallenge(reader, token);
+  async #isRight(reader: Reader, { token, pin }: JoinPin): Promise<boolean> {
+    if (await hasRoot(reader)) throw problems.rootAlreadyInitialized();
+    const row = await requireMatchingChallenge(reader, token);
     if (row.used || row.tries_left <= 0 || row.expires_at <= this.#deps.clock.now())
       throw problems.joinTokenExpired();
     return timingSafeEqual(pinHash(token, pin), row.pin_hash);
@@ -214,8 +214,8 @@ export class Join {
   }
 }
 
-function requireMatchingChallenge(reader: Reader, token: string): JoinRow {
-  const row = findChallenge(reader);
+async function requireMatchingChallenge(reader: Reader, token: string): Promise<JoinRow> {
+  const row = await findChallenge(reader);
   if (!row || !timingSafeEqual(hash('sha256', token, 'buffer'), row.token_hash))
     throw problems.invalidJoinToken();
   return row;

@@ -90,26 +90,26 @@ export class Accounts {
 
   async #login(username: string, password: string, client: Client): Promise<SignedIn> {
     const { store, clock, passwords } = this.#deps;
-    const { row, attempt } = await store.read((reader) => {
-      const row = findUserByName(reader, username);
-      const familiar = row !== undefined && hasSignedInFrom(reader, row.id, client.ip);
+    const { row, attempt } = await store.read(async (reader) => {
+      const row = await findUserByName(reader, username);
+      const familiar = row !== undefined && (await hasSignedInFrom(reader, row.id, client.ip));
       const attempt: Attempt = { username, familiar, ip: client.ip };
-      admit(reader, attempt, clock.now());
+      await admit(reader, attempt, clock.now());
       return { row, attempt };
     });
     const fits = await passwords.verify(password, row?.password_hash);
     const rehashed =
       row && fits && passwords.outdated(row.password_hash) ? await passwords.hash(password) : null;
     const token = newToken();
-    const signedIn = await store.write((tx) => {
+    const signedIn = await store.write(async (tx) => {
       // The password may have changed during the check.
-      const now = fits && row ? findUser(tx, row.id) : undefined;
+      const now = fits && row ? await findUser(tx, row.id) : undefined;
       if (!now || now.password_hash !== row?.password_hash) {
-        this.#failed(tx, attempt, row?.id ?? null);
+        await this.#failed(tx, attempt, row?.id ?? null);
         return null;
       }
-      succeed(tx, attempt);
-      if (rehashed !== null) updateUser(tx, now.id, { password_hash: rehashed });
+      await succeed(tx, attempt);
+      if (rehashed !== null) await updateUser(tx, now.id, { password_hash: rehashed });
       return this.#open(tx, now, token, client, 'password');
     });
     if (!signedIn) throw problems.invalidLogin();
@@ -117,39 +117,40 @@ export class Accounts {
   }
 
   /** Creates a sign-in for a user who has just authenticated. Null if the user no longer exists. */
-  open(
+  async open(
     tx: Tx,
     user_id: string,
     token: string,
     client: Client,
     by: 'password' | 'passkey',
     details: Record<string, unknown> = {},
-  ): SignedIn | null {
-    const row = findUser(tx, user_id);
+  ): Promise<SignedIn | null> {
+    const row = await findUser(tx, user_id);
     return row ? this.#open(tx, row, token, client, by, details) : null;
   }
 
-  #open(
+  async #open(
     tx: Tx,
     row: UserRow,
     token: string,
     client: Client,
     by: 'password' | 'passkey',
     more: Record<string, unknown> = {},
-  ): SignedIn {
+  ): Promise<SignedIn> {
     const { tokens, audit } = this.#deps;
-    const { token_id, ...issued } = tokens.issue(tx, row.id, token, client, by);
+    const { token_id, ...issued } = await tokens.issue(tx, row.id, token, client, by);
     const details = { token_id, ...more };
-    audit.record(tx, { event: 'user_login', user_id: row.id, ip: client.ip, details });
+    await audit.record(tx, { event: 'user_login', user_id: row.id, ip: client.ip, details });
     return { ...issued, user: toUser(row) };
   }
 
-  #failed(tx: Tx, attempt: Attempt, user_id: string | null): void {
+  async #failed(tx: Tx, attempt: Attempt, user_id: string | null): Promise<void> {
     const { audit, clock } = this.#deps;
     const details = USERNAME.test(attempt.username) ? { username: attempt.username } : {};
     const entry = { user_id, ip: attempt.ip, level: 'warn' as const, details };
-    audit.record(tx, { ...entry, event: 'user_login_failed' });
-    if (fail(tx, attempt, clock.now())) audit.record(tx, { ...entry, event: 'user_login_throttled' });
+    await audit.record(tx, { ...entry, event: 'user_login_failed' });
+    if (await fail(tx, attempt, clock.now()))
+      await audit.record(tx, { ...entry, event: 'user_login_throttled' });
   }
 
   /** The caller's own record. */
@@ -163,11 +164,11 @@ export class Accounts {
     const change = async () => {
       await passwords.check(input);
       const password_hash = await passwords.hash(input);
-      return (tx: Tx, row: UserRow) => {
-        updateUser(tx, row.id, { password_hash, updated_at: clock.now() });
-        const tokens_ended = tokens.endAll(tx, row.id, caller.token_id);
+      return async (tx: Tx, row: UserRow) => {
+        await updateUser(tx, row.id, { password_hash, updated_at: clock.now() });
+        const tokens_ended = await tokens.endAll(tx, row.id, caller.token_id);
         const details = { subject_id: row.id, tokens_ended };
-        audit.record(tx, { event: 'password_changed', user_id: row.id, ip: caller.ip, details });
+        await audit.record(tx, { event: 'password_changed', user_id: row.id, ip: caller.ip, details });
       };
     };
     return toUser(await this.#withPassword(caller, current, change));
@@ -175,20 +176,20 @@ export class Accounts {
 
   /** Verifies the password of the caller's sign-in again. A wrong one counts as a failed sign-in. */
   async verifyCurrentPassword(caller: Caller, password: string): Promise<void> {
-    await this.#withPassword(caller, password, async () => () => {});
+    await this.#withPassword(caller, password, async () => async () => {});
   }
 
   /** Verifies the caller's password, and runs the action that `prepare` returns in the same transaction. */
   async #withPassword(
     caller: Caller,
     password: string,
-    prepare: () => Promise<(tx: Tx, row: UserRow) => void>,
+    prepare: () => Promise<(tx: Tx, row: UserRow) => Promise<void>>,
   ): Promise<UserRow> {
     const { store, clock, passwords, tokens } = this.#deps;
     const attempt: Attempt = { username: caller.username, familiar: true, ip: caller.ip };
     return await this.#logins.run(networkPrefix(caller.ip), async () => {
-      const row = await store.read((reader) => {
-        admit(reader, attempt, clock.now());
+      const row = await store.read(async (reader) => {
+        await admit(reader, attempt, clock.now());
         return findUser(reader, caller.user_id);
       });
       if (!row) throw problems.invalidToken();
@@ -197,12 +198,12 @@ export class Accounts {
         throw problems.invalidLogin();
       }
       const act = await prepare();
-      await store.write((tx) => {
+      await store.write(async (tx) => {
         // The password may have changed during the check.
-        if (findUser(tx, row.id)?.password_hash !== row.password_hash) throw problems.invalidLogin();
-        succeed(tx, attempt);
-        tokens.recordPasswordVerified(tx, caller.token_id);
-        act(tx, row);
+        if ((await findUser(tx, row.id))?.password_hash !== row.password_hash) throw problems.invalidLogin();
+        await succeed(tx, attempt);
+        await tokens.recordPasswordVerified(tx, caller.token_id);
+        await act(tx, row);
       });
       return row;
     });
@@ -213,8 +214,8 @@ export class Accounts {
     const after = readCursor(request.cursor, 'number', 'string');
     const limit =
       request.limit ?? (request.cursor === undefined ? undefined : sharedLimits.page_items_default);
-    return this.#deps.store.read((reader) => {
-      const rows = listUsers(reader, { after, limit: limit === undefined ? undefined : limit + 1 });
+    return this.#deps.store.read(async (reader) => {
+      const rows = await listUsers(reader, { after, limit: limit === undefined ? undefined : limit + 1 });
       return page(rows, limit ?? rows.length, toUser, (row) => [row.created_at, row.id]);
     });
   }
@@ -238,8 +239,8 @@ export class Accounts {
     await passwords.check(input.password);
     const password_hash = await passwords.hash(input.password);
     const spare = newId('usr');
-    return await store.write((tx) => {
-      const before = input.id === undefined ? undefined : findUser(tx, input.id);
+    return await store.write(async (tx) => {
+      const before = input.id === undefined ? undefined : await findUser(tx, input.id);
       if (before && before.created_at > clock.now() - sharedLimits.idempotency_keep_ms) {
         if (before.username !== input.username) throw problems.idempotencyReused();
         return toUser(before);
@@ -250,18 +251,18 @@ export class Accounts {
   }
 
   /** Stores a new user, already validated and with a hashed password. `by` is null for the first root. */
-  insert(
+  async insert(
     tx: Tx,
     user: { id: string; username: string; role: Role; password_hash: string },
     by: Caller | null,
     ip: string | null = by?.ip ?? null,
-  ): User {
+  ): Promise<User> {
     const { clock, audit } = this.#deps;
-    if (findUserByName(tx, user.username)) throw problems.usernameTaken();
+    if (await findUserByName(tx, user.username)) throw problems.usernameTaken();
     const now = clock.now();
-    insertUser(tx, { ...user, created_at: now, updated_at: now });
+    await insertUser(tx, { ...user, created_at: now, updated_at: now });
     const details = { subject_id: user.id, username: user.username, role: user.role, joined: by === null };
-    audit.record(tx, { event: 'user_created', user_id: by?.user_id ?? user.id, ip, details });
+    await audit.record(tx, { event: 'user_created', user_id: by?.user_id ?? user.id, ip, details });
     return toUser({ ...user, created_at: now });
   }
 
@@ -279,16 +280,16 @@ export class Accounts {
     if (change.password !== undefined) await passwords.check(change.password);
     await this.get(user_id);
     const password_hash = change.password === undefined ? undefined : await passwords.hash(change.password);
-    return await store.write((tx) => {
-      const row = findUser(tx, user_id);
+    return await store.write(async (tx) => {
+      const row = await findUser(tx, user_id);
       if (!row) throw problems.userNotFound();
       const role = change.role ?? row.role;
       const username = change.username ?? row.username;
-      if (role !== row.role && row.role === 'root') refuseLastRoot(tx);
-      if (username !== row.username && findUserByName(tx, username)) throw problems.usernameTaken();
+      if (role !== row.role && row.role === 'root') await refuseLastRoot(tx);
+      if (username !== row.username && (await findUserByName(tx, username))) throw problems.usernameTaken();
       const values = { username, role, password_hash: password_hash ?? row.password_hash };
       if (!differs(row, values)) return toUser(row);
-      updateUser(tx, user_id, { ...values, updated_at: clock.now() });
+      await updateUser(tx, user_id, { ...values, updated_at: clock.now() });
       const changed = {
         ...(username !== row.username && { username: { from: row.username, to: username } }),
         ...(role !== row.role && { role: { from: row.role, to: role } }),
@@ -296,10 +297,10 @@ export class Accounts {
       };
       const keep = role === row.role && caller.user_id === user_id ? caller.token_id : null;
       const tokens_ended =
-        password_hash !== undefined || role !== row.role ? tokens.endAll(tx, user_id, keep) : 0;
-      if (username !== row.username) tokens.renamed(tx, user_id);
+        password_hash !== undefined || role !== row.role ? await tokens.endAll(tx, user_id, keep) : 0;
+      if (username !== row.username) await tokens.renamed(tx, user_id);
       const details = { subject_id: user_id, changed, tokens_ended };
-      audit.record(tx, { event: 'user_updated', user_id: caller.user_id, ip: caller.ip, details });
+      await audit.record(tx, { event: 'user_updated', user_id: caller.user_id, ip: caller.ip, details });
       return toUser({ ...row, username, role });
     });
   }
@@ -307,19 +308,19 @@ export class Accounts {
   /** Deletes a user without agents and teams. Nodes delete their data of the user once they are reachable. */
   async delete(caller: Caller, user_id: string): Promise<void> {
     const { store, tokens, audit, outbox } = this.#deps;
-    await store.write((tx) => {
-      const row = findUser(tx, user_id);
+    await store.write(async (tx) => {
+      const row = await findUser(tx, user_id);
       if (!row) throw problems.userNotFound();
-      if (row.role === 'root') refuseLastRoot(tx);
-      if (ownsAgents(tx, user_id)) throw problems.userHasAgents();
-      if (createdTeams(tx, user_id)) throw problems.userHasTeams();
-      const tokens_ended = tokens.endAll(tx, user_id);
-      deleteUser(tx, user_id);
-      for (const node_id of [MAIN_NODE, ...nodeIds(tx)]) {
-        outbox.enqueue(tx, node_id, `${user_id} ${node_id}`, 'forget_owner', { owner_id: user_id });
+      if (row.role === 'root') await refuseLastRoot(tx);
+      if (await ownsAgents(tx, user_id)) throw problems.userHasAgents();
+      if (await createdTeams(tx, user_id)) throw problems.userHasTeams();
+      const tokens_ended = await tokens.endAll(tx, user_id);
+      await deleteUser(tx, user_id);
+      for (const node_id of [MAIN_NODE, ...(await nodeIds(tx))]) {
+        await outbox.enqueue(tx, node_id, `${user_id} ${node_id}`, 'forget_owner', { owner_id: user_id });
       }
       const details = { subject_id: user_id, username: row.username, role: row.role, tokens_ended };
-      audit.record(tx, { event: 'user_deleted', user_id: caller.user_id, ip: caller.ip, details });
+      await audit.record(tx, { event: 'user_deleted', user_id: caller.user_id, ip: caller.ip, details });
     });
   }
 
@@ -334,8 +335,8 @@ export function checkUsername(username: string): void {
   if (!USERNAME.test(username)) throw problems.usernameInvalid();
 }
 
-function refuseLastRoot(tx: Tx): void {
-  if (oldestRoots(tx, 2).length < 2) throw problems.lastRoot();
+async function refuseLastRoot(tx: Tx): Promise<void> {
+  if ((await oldestRoots(tx, 2)).length < 2) throw problems.lastRoot();
 }
 
 function toUser(row: Pick<UserRow, 'id' | 'username' | 'role' | 'created_at'>): User {

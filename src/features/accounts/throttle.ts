@@ -54,11 +54,11 @@ export interface Attempt {
 }
 
 /** Throws a 429 with the seconds to wait if the attempt is blocked. */
-export function admit(reader: Reader, attempt: Attempt, now: number): void {
+export async function admit(reader: Reader, attempt: Attempt, now: number): Promise<void> {
   const keys = throttleKeys(attempt);
-  const address = findFailures(reader, keys.address);
-  const pair = findFailures(reader, keys.pair);
-  const user = findFailures(reader, keys.user);
+  const address = await findFailures(reader, keys.address);
+  const pair = await findFailures(reader, keys.pair);
+  const user = await findFailures(reader, keys.user);
   let until = Math.max(address?.blocked_until ?? 0, pair?.blocked_until ?? 0);
   const first = pair === undefined || isOver(pair, perUser, now);
   const exempt = attempt.familiar || (first && (user?.failures ?? 0) < limits.login_failures_per_user_max);
@@ -67,34 +67,34 @@ export function admit(reader: Reader, attempt: Attempt, now: number): void {
 }
 
 /** Like `admit`, for attempts that do not guess a password, so that only the address counts. */
-export function admitAddress(reader: Reader, ip: string | null, now: number): void {
-  const until = findFailures(reader, addressKey(ip))?.blocked_until ?? 0;
+export async function admitAddress(reader: Reader, ip: string | null, now: number): Promise<void> {
+  const until = (await findFailures(reader, addressKey(ip)))?.blocked_until ?? 0;
   if (until > now) throw tooManyAttempts(until - now);
 }
 
 /** Counts a failure after `admitAddress`; returns whether it started a block. */
-export function failAddress(tx: Tx, ip: string | null, now: number): boolean {
+export function failAddress(tx: Tx, ip: string | null, now: number): Promise<boolean> {
   return count(tx, addressKey(ip), perAddress, now);
 }
 
 /** Counts a failed attempt; returns whether it started a block. */
-export function fail(tx: Tx, attempt: Attempt, now: number): boolean {
+export async function fail(tx: Tx, attempt: Attempt, now: number): Promise<boolean> {
   const keys = throttleKeys(attempt);
   const blocks = [
-    count(tx, keys.address, perAddress, now),
-    count(tx, keys.pair, perUser, now),
-    count(tx, keys.user, perUser, now),
+    await count(tx, keys.address, perAddress, now),
+    await count(tx, keys.pair, perUser, now),
+    await count(tx, keys.user, perUser, now),
   ];
   return blocks.some(Boolean);
 }
 
 /** Clears the failures of this user at this address; failures elsewhere still count. */
-export function succeed(tx: Tx, attempt: Attempt): void {
-  deleteFailures(tx, throttleKeys(attempt).pair);
+export async function succeed(tx: Tx, attempt: Attempt): Promise<void> {
+  await deleteFailures(tx, throttleKeys(attempt).pair);
 }
 
 /** Deletes expired counts. */
-export function sweepThrottle(tx: Tx, now: number): number {
+export function sweepThrottle(tx: Tx, now: number): Promise<number> {
   return deleteExpiredFailures(tx, now, now - limits.login_window_ms);
 }
 
@@ -124,15 +124,15 @@ function addressKey(ip: string | null): string {
   return `ip:${networkPrefix(ip)}`;
 }
 
-function count(tx: Tx, key: string, rule: Rule, now: number): boolean {
-  const before = findFailures(tx, key);
+async function count(tx: Tx, key: string, rule: Rule, now: number): Promise<boolean> {
+  const before = await findFailures(tx, key);
   const fresh = before === undefined || isOver(before, rule, now);
   const failures = (fresh ? 0 : before.failures) + 1;
   const excess = failures - rule.free;
   const blocked_until =
     excess < 0 ? 0 : now + Math.min(rule.delay_ms * 2 ** Math.min(excess, 30), rule.delay_ms_max);
   const window_started_at = excess < 0 && !fresh ? before.window_started_at : Math.max(now, blocked_until);
-  putFailures(tx, key, { failures, blocked_until, window_started_at });
+  await putFailures(tx, key, { failures, blocked_until, window_started_at });
   return excess >= 0;
 }
 

@@ -45,29 +45,41 @@ export interface Inbox {
 }
 
 /** Throws `not allowed to act as <actor_id>`, `unknown actor: <id>`, `run not found` and `actor_id is required`. */
-export function actAs(reader: Reader, caller: ActorCaller, context: ActorRequestContext): Acting {
+export async function actAs(
+  reader: Reader,
+  caller: ActorCaller,
+  context: ActorRequestContext,
+): Promise<Acting> {
   const who = actingAs(caller, context.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
-  const { team, run } = resolveTeamAndRun(reader, caller, who, context.run_id);
+  const { team, run } = await resolveTeamAndRun(reader, caller, who, context.run_id);
   if (team === null) return actAsHuman(reader, caller, who);
-  const actor = resolveActor(reader, getParticipants(team, run), who);
-  return { ...toParty(reader, caller, actor), team, run };
+  const actor = await resolveActor(reader, getParticipants(team, run), who);
+  return { ...(await toParty(reader, caller, actor)), team, run };
 }
 
 /**
  * Like `actAs`, but an operator, who holds the shared secret and names no actor, acts as the first root user. An
  * agent cannot become an operator by knowing the secret, because its calls come from its session.
  */
-export function actAsOperator(reader: Reader, caller: ActorCaller, context: ActorRequestContext): Acting {
+export async function actAsOperator(
+  reader: Reader,
+  caller: ActorCaller,
+  context: ActorRequestContext,
+): Promise<Acting> {
   const is_operator = caller.kind === 'secret' && caller.session === null;
-  const root = is_operator && actingAs(caller, context.actor_id) === null ? firstRoot(reader) : null;
+  const root = is_operator && actingAs(caller, context.actor_id) === null ? await firstRoot(reader) : null;
   return actAs(reader, caller, root === null ? context : { ...context, actor_id: humanActorId(root) });
 }
 
 /** Like `actAs`, in a run: the named one, the session's own, or the only open one. */
-export function actInRun(reader: Reader, caller: ActorCaller, context: ActorRequestContext): RunParty {
-  const acting = actAs(reader, caller, context);
-  const run = acting.run ?? requireOnlyOpenRun(reader, acting);
+export async function actInRun(
+  reader: Reader,
+  caller: ActorCaller,
+  context: ActorRequestContext,
+): Promise<RunParty> {
+  const acting = await actAs(reader, caller, context);
+  const run = acting.run ?? (await requireOnlyOpenRun(reader, acting));
   if (acting.run === null) return actInRun(reader, caller, { ...context, run_id: run.id });
   return { ...acting, team: acting.team!, run };
 }
@@ -95,61 +107,63 @@ export function teamView(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?
   return kind === 'human' ? { view: viewOf(caller) } : {};
 }
 
-function resolveTeamAndRun(
+async function resolveTeamAndRun(
   reader: Reader,
   { kind, session }: ActorCaller,
   who: string,
   run_id: string | undefined,
-): { team: TeamRow | null; run: RunRow | null } {
+): Promise<{ team: TeamRow | null; run: RunRow | null }> {
   const member = session?.member ?? null;
   const own = member !== null && who === `${member.member_id}@${member.team_id}` ? member : null;
-  const session_run = own?.run_num == null ? null : (runOfNum(reader, own.run_num) ?? null);
-  const run = run_id === undefined ? session_run : (findRun(reader, run_id) ?? null);
+  const session_run = own?.run_num == null ? null : ((await runOfNum(reader, own.run_num)) ?? null);
+  const run = run_id === undefined ? session_run : ((await findRun(reader, run_id)) ?? null);
   if (run_id !== undefined && run === null) throw problems.runNotFound();
   // An agent of one run has no access to other runs of its team.
   if (kind === 'session' && run !== null && run.num !== own?.run_num) throw problems.runNotFound();
-  if (run !== null) return { team: teamOfNum(reader, run.team_num)!, run };
+  if (run !== null) return { team: (await teamOfNum(reader, run.team_num))!, run };
   const team_id = /@(.+)$/.exec(who)?.[1];
-  return { team: (team_id !== undefined && findTeam(reader, team_id)) || null, run: null };
+  return { team: (team_id !== undefined && (await findTeam(reader, team_id))) || null, run: null };
 }
 
-function toParty(
+async function toParty(
   reader: Reader,
   { ip }: ActorCaller,
   actor: Actor,
-):
+): Promise<
   | { kind: 'member'; actor_id: string; role: ActorRole; member: Member }
-  | { kind: 'human'; actor_id: string; role: ActorRole; caller: Caller } {
+  | { kind: 'human'; actor_id: string; role: ActorRole; caller: Caller }
+> {
   if (actor.kind === 'member') return actor;
   const { actor_id, username } = actor;
-  return { kind: 'human', actor_id, role: 'human', caller: findCaller(reader, username, ip)! };
+  return { kind: 'human', actor_id, role: 'human', caller: (await findCaller(reader, username, ip))! };
 }
 
-function actAsHuman(reader: Reader, { ip }: ActorCaller, who: string): Acting {
-  const caller = findCaller(reader, parseUsername(who) ?? '', ip);
+async function actAsHuman(reader: Reader, { ip }: ActorCaller, who: string): Promise<Acting> {
+  const caller = await findCaller(reader, parseUsername(who) ?? '', ip);
   if (!caller) throw invalid(`unknown actor: ${who}`, 'unknown_actor');
   return { kind: 'human', actor_id: who, role: 'human', caller, team: null, run: null };
 }
 
-function findCaller(reader: Reader, username: string, ip: string | null): Caller | null {
-  const user = findUserByName(reader, username);
+async function findCaller(reader: Reader, username: string, ip: string | null): Promise<Caller | null> {
+  const user = await findUserByName(reader, username);
   return user ? { user_id: user.id, username, role: user.role, token_id: '', grant: null, ip } : null;
 }
 
 /** The name of the oldest root user. */
-function firstRoot(reader: Reader): string | null {
-  return oldestRoots(reader, 1)[0]?.username ?? null;
+async function firstRoot(reader: Reader): Promise<string | null> {
+  return (await oldestRoots(reader, 1))[0]?.username ?? null;
 }
 
-function requireOnlyOpenRun(reader: Reader, acting: Acting): RunRow {
-  const team_nums = acting.team !== null ? [acting.team.num] : listTeamNums(reader, acting);
-  const open = team_nums.flatMap((num) => openRuns(reader, num));
+async function requireOnlyOpenRun(reader: Reader, acting: Acting): Promise<RunRow> {
+  const team_nums = acting.team !== null ? [acting.team.num] : await listTeamNums(reader, acting);
+  const open: RunRow[] = [];
+  for (const num of team_nums) open.push(...(await openRuns(reader, num)));
   if (open.length === 1) return open[0]!;
   const why = open.length === 0 ? 'no run is open' : `open runs are ${open.map(({ id }) => id).join(', ')}`;
   throw invalid(`run_id is required: ${why}`, 'run_id_required');
 }
 
-function listTeamNums(reader: Reader, acting: Acting): number[] {
+async function listTeamNums(reader: Reader, acting: Acting): Promise<number[]> {
   if (acting.kind !== 'human') return [];
   return teamNumsInView(reader, { user_id: acting.caller.user_id, limits: null });
 }

@@ -150,11 +150,11 @@ function ownActor(session: CallingSession | null): string | null {
 }
 
 /** A session that has not ended, and its owner. */
-function findLive(reader: Reader, session_id: string): CallingSession | null {
-  const session = findSession(reader, session_id);
+async function findLive(reader: Reader, session_id: string): Promise<CallingSession | null> {
+  const session = await findSession(reader, session_id);
   if (!session || session.state === 'ended') return null;
   const { agent_id, node_id, agent_num } = session;
-  const agent = partOfTeam(reader, agent_num);
+  const agent = await partOfTeam(reader, agent_num);
   if (!agent) return null;
   const { owner_id, team_num, team_id, run_num, member_id } = agent;
   const is_member = team_num !== null && team_id !== null && member_id !== null;

@@ -10,20 +10,24 @@ import type { StepRow } from '../runs/queries/steps.ts';
 import type { ActorCaller } from './rules/actor.ts';
 
 /** Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
-export function assertCurrentRunAttempt(reader: Reader, { kind, session }: ActorCaller, run: RunRow): void {
+export async function assertCurrentRunAttempt(
+  reader: Reader,
+  { kind, session }: ActorCaller,
+  run: RunRow,
+): Promise<void> {
   if (kind !== 'session' || session === null) return;
-  const latest = attemptsOfSession(reader, session.id).at(-1);
+  const latest = (await attemptsOfSession(reader, session.id)).at(-1);
   if (latest && latest.run_attempt !== run.attempt) throw isOver('run', latest.run_attempt);
 }
 
 /** Throws `attempt <n> of the step is over` for a session of an earlier attempt of the step. */
-export function assertCurrentStepAttempt(
+export async function assertCurrentStepAttempt(
   reader: Reader,
   { kind, session }: ActorCaller,
   step: StepRow,
-): void {
+): Promise<void> {
   if (kind !== 'session' || session === null) return;
-  const targets = attemptsOfSession(reader, session.id).map(({ target }) => target);
+  const targets = (await attemptsOfSession(reader, session.id)).map(({ target }) => target);
   const latest = targets.findLast((target) => target.kind === 'step' && target.step_key === step.step_key);
   if (latest?.kind !== 'step') return;
   const awaits_launch = step.status === 'ready' && step.launched === 0;
@@ -31,8 +35,8 @@ export function assertCurrentStepAttempt(
 }
 
 /** The attempt of the run to which messages of the session belong; undefined for the current one. */
-export function getRunAttempt(reader: Reader, { session }: ActorCaller): number | undefined {
-  return session === null ? undefined : attemptsOfSession(reader, session.id).at(-1)?.run_attempt;
+export async function getRunAttempt(reader: Reader, { session }: ActorCaller): Promise<number | undefined> {
+  return session === null ? undefined : (await attemptsOfSession(reader, session.id)).at(-1)?.run_attempt;
 }
 
 function isOver(what: 'run' | 'step', attempt: number): Problem {

@@ -56,7 +56,7 @@ test('rejects calls of an agent of an earlier attempt of the run or step', async
   const tried = as('hand', 'step-complete', { step_key: 'a' });
   await expect(tried).rejects.toThrow('attempt 1 of the step is over');
   const put = (changes: Parameters<typeof updateStep>[2]) =>
-    fixture.store.write((tx) => updateStep(tx, findStep(tx, 1, 'a')!.num, changes));
+    fixture.store.write(async (tx) => updateStep(tx, (await findStep(tx, 1, 'a'))!.num, changes));
   await put({ status: 'running', launched: 1, attempt: 2 });
   const late = as('hand', 'step-fail', { step_key: 'a', error_text: 'no' });
   await expect(late).rejects.toThrow('attempt 1 of the step is over');

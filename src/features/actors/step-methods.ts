@@ -36,14 +36,14 @@ export function stepMethods(
     step_key: string,
     command: () => StepRequest,
   ) =>
-    transactions.inCurrentAttempt(caller, context, 'own_step.end', (tx, acting) => {
-      authorizeStepEnd(tx, caller, acting, step_key);
+    transactions.inCurrentAttempt(caller, context, 'own_step.end', async (tx, acting) => {
+      await authorizeStepEnd(tx, caller, acting, step_key);
       return commands.commandStep(tx, acting.run, step_key, command(), toCommander(acting));
     });
   return {
     'step-list': (caller, { step_key, ...context }) =>
-      store.read((reader) => {
-        const steps = stepsOfRun(reader, actInRun(reader, caller, context).run);
+      store.read(async (reader) => {
+        const steps = await stepsOfRun(reader, (await actInRun(reader, caller, context)).run);
         if (step_key === undefined) return { steps: steps.map(toStepHead) };
         const found = steps.filter((step) => step.step_key === step_key);
         if (found.length === 0) throw problems.stepNotFound();
@@ -78,12 +78,17 @@ export function stepMethods(
 }
 
 /** A worker ends only its own steps. Throws `step not found`, `not allowed` and `attempt <n> of the step is over`. */
-function authorizeStepEnd(tx: Tx, caller: ActorCaller, acting: RunParty, step_key: string): void {
-  const step = findStep(tx, acting.run.num, step_key);
+async function authorizeStepEnd(
+  tx: Tx,
+  caller: ActorCaller,
+  acting: RunParty,
+  step_key: string,
+): Promise<void> {
+  const step = await findStep(tx, acting.run.num, step_key);
   if (!step) throw problems.stepNotFound();
   const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
   if (!own) authorizeAction(acting.role, 'steps.end');
-  assertCurrentStepAttempt(tx, caller, step);
+  await assertCurrentStepAttempt(tx, caller, step);
 }
 
 /** The address of an actor is not recorded. */

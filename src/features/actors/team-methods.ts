@@ -23,18 +23,18 @@ export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamM
   const transactions = new ActorTransactions(store);
   return {
     'team-members': (caller, context) =>
-      store.read((reader) => {
-        const { team, run } = inTeam(reader, caller, context);
-        const names = listHumans(reader, team.num).map(({ username }) => username);
-        const creator = findUser(reader, team.created_by)?.username;
+      store.read(async (reader) => {
+        const { team, run } = await inTeam(reader, caller, context);
+        const names = (await listHumans(reader, team.num)).map(({ username }) => username);
+        const creator = (await findUser(reader, team.created_by))?.username;
         const people = [...new Set([...(creator === undefined ? [] : [creator]), ...names])].map(
           humanActorId,
         );
         return { members: listPeers(team, getSpec(team, run), people) };
       }),
     'run-members': (caller, context) =>
-      store.read((reader) => {
-        const { team, run } = actInRun(reader, caller, context);
+      store.read(async (reader) => {
+        const { team, run } = await actInRun(reader, caller, context);
         return runs.membersOf(reader, team, run);
       }),
     ...stepMethods(store, transactions, runs),
@@ -42,8 +42,8 @@ export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamM
   };
 }
 
-function inTeam(reader: Reader, caller: ActorCaller, context: ActorRequestContext) {
-  const acting = actAs(reader, caller, context);
-  const { team, run } = acting.team === null ? actInRun(reader, caller, context) : acting;
+async function inTeam(reader: Reader, caller: ActorCaller, context: ActorRequestContext) {
+  const acting = await actAs(reader, caller, context);
+  const { team, run } = acting.team === null ? await actInRun(reader, caller, context) : acting;
   return { team: team!, run };
 }

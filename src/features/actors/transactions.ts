@@ -17,10 +17,10 @@ export class ActorTransactions {
     caller: ActorCaller,
     context: ActorRequestContext,
     action: ActorAction,
-    act: (tx: Tx, acting: RunParty) => T,
+    act: (tx: Tx, acting: RunParty) => Promise<T>,
   ): Promise<T> {
-    return this.#store.write((tx) => {
-      const acting = actInRun(tx, caller, context);
+    return this.#store.write(async (tx) => {
+      const acting = await actInRun(tx, caller, context);
       authorizeAction(acting.role, action);
       return act(tx, acting);
     });
@@ -31,10 +31,10 @@ export class ActorTransactions {
     caller: ActorCaller,
     context: ActorRequestContext,
     action: ActorAction,
-    act: (tx: Tx, acting: RunParty) => T,
+    act: (tx: Tx, acting: RunParty) => Promise<T>,
   ): Promise<T> {
-    return this.inRun(caller, context, action, (tx, acting) => {
-      assertCurrentRunAttempt(tx, caller, acting.run);
+    return this.inRun(caller, context, action, async (tx, acting) => {
+      await assertCurrentRunAttempt(tx, caller, acting.run);
       return act(tx, acting);
     });
   }

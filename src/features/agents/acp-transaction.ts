@@ -45,7 +45,8 @@ export class AcpTransaction {
   readonly tx: Tx;
   readonly session: SessionRow;
   /** As it was before the transaction, like `session`. */
-  readonly agent: ReturnType<typeof agentOf>;
+  readonly agent: AcpAgent;
+  readonly #redactor: Redactor | null;
   readonly #before: AcpState;
   readonly #bodies: EventBody[] = [];
   #state: AcpState;
@@ -54,27 +55,29 @@ export class AcpTransaction {
   /** The agent's record changed in a way that the state does not show. */
   #publish_at_end = false;
 
-  private constructor(core: AgentCore, tx: Tx, row: AcpSessionRow) {
+  private constructor(core: AgentCore, tx: Tx, row: AcpSessionRow, redactor: Redactor | null) {
     this.core = core;
+    this.#redactor = redactor;
     this.tx = tx;
     this.session = row;
-    this.agent = agentOf(row);
+    this.agent = toAcpAgent(row);
     this.#before = toAcpState(row.num, row.acp_state);
     this.#state = this.#before;
   }
 
   /** Runs `body` and stores its effects. If the session has ended or does not speak ACP, returns null without running it. */
-  static run<T>(
+  static async run<T>(
     core: AgentCore,
     tx: Tx,
     session_id: string,
-    body: (transaction: AcpTransaction) => T,
-  ): T | null {
-    const row = findAcpSession(tx, session_id);
+    body: (transaction: AcpTransaction) => Promise<T>,
+  ): Promise<T | null> {
+    const row = await findAcpSession(tx, session_id);
     if (!row || row.state === 'ended' || row.protocol !== 'acp') return null;
-    const transaction = new AcpTransaction(core, tx, row);
-    const result = body(transaction);
-    transaction.#finish();
+    const redactor = await core.secrets.redactor(tx, session_id);
+    const transaction = new AcpTransaction(core, tx, row, redactor);
+    const result = await body(transaction);
+    await transaction.#finish();
     return result;
   }
 
@@ -114,10 +117,6 @@ export class AcpTransaction {
   /** Like `redact`, for JSON text. */
   redactJson(json: string): string {
     return this.#redactor?.json(json) ?? json;
-  }
-
-  get #redactor(): Redactor | null {
-    return this.core.secrets.redactor(this.tx, this.session.id);
   }
 
   error(code: string, error: string, details: object = {}): void {
@@ -207,22 +206,22 @@ export class AcpTransaction {
       session_id: this.session.id,
       ts_ms: this.now,
       fields: { direction, ...fields },
-      payload: text === null ? 'null' : withoutSecrets(message, text, () => this.#redactor),
+      payload: text === null ? 'null' : withoutSecrets(message, text, this.#redactor),
     });
   }
 
-  #finish(): void {
+  async #finish(): Promise<void> {
     const { tx, core, session, agent } = this;
-    if (this.#bodies.length > 0) core.events.append(tx, agent.id, this.#bodies);
+    if (this.#bodies.length > 0) await core.events.append(tx, agent.id, this.#bodies);
     if (this.#stdin_lines !== '') {
       const data = Buffer.from(this.#stdin_lines).toString('base64');
       const payload = { offset: session.stdin_bytes, data, eof: false };
-      core.outbox.enqueue(tx, session.node_id, session.id, 'input', payload);
-      updateSession(tx, session.num, { stdin_bytes: this.stdin_end });
+      await core.outbox.enqueue(tx, session.node_id, session.id, 'input', payload);
+      await updateSession(tx, session.num, { stdin_bytes: this.stdin_end });
     }
     if (this.#state === this.#before && !this.#publish_at_end) return;
-    storeAcpState(tx, session.num, this.#state);
-    const activity = this.#activity();
+    await storeAcpState(tx, session.num, this.#state);
+    const activity = await this.#activity();
     const { acp_session_id } = this.#state;
     const opened = this.#state.phase === 'ready' && acp_session_id !== agent.acp_session_id;
     const asks = this.#observedAsks();
@@ -241,10 +240,10 @@ export class AcpTransaction {
         progress: progressed ? progress : agent.progress,
         ...(opened && { acp_session_id }),
       };
-      updateAgent(tx, agent.num, { ...changes, updated_at: this.now });
+      await updateAgent(tx, agent.num, { ...changes, updated_at: this.now });
     }
-    if (sign_in_changed) this.#recordSignIn(sign_in_since);
-    if (publishes || progressed) core.records.publish(tx, agent.id);
+    if (sign_in_changed) await this.#recordSignIn(sign_in_since);
+    if (publishes || progressed) await core.records.publish(tx, agent.id);
     if (agent.activity === 'working' && activity !== 'working') {
       tx.afterCommit(() => core.summaries.measure(agent.id));
     }
@@ -255,7 +254,7 @@ export class AcpTransaction {
     const { core, session } = this;
     return core.summaries.mayPublish(session.id, () =>
       core.store.write((tx) =>
-        AcpTransaction.run(core, tx, session.id, (transaction) => transaction.publishAtEnd()),
+        AcpTransaction.run(core, tx, session.id, async (transaction) => transaction.publishAtEnd()),
       ),
     );
   }
@@ -274,23 +273,25 @@ export class AcpTransaction {
     return phase === 'authenticating' ? this.agent.sign_in_since : null;
   }
 
-  #recordSignIn(since_ms: number | null): void {
+  async #recordSignIn(since_ms: number | null): Promise<void> {
     const { tx, core, agent } = this;
     const { id: agent_id } = agent;
-    if (since_ms === null) core.facts.record(tx, 'sign_in_over', agent_id, { agent_id });
-    else core.facts.record(tx, 'sign_in_required', agent_id, { agent_id, since_ms });
+    if (since_ms === null) await core.facts.record(tx, 'sign_in_over', agent_id, { agent_id });
+    else await core.facts.record(tx, 'sign_in_required', agent_id, { agent_id, since_ms });
   }
 
-  #activity(): Activity {
+  async #activity(): Promise<Activity> {
     const { phase, turn, work } = this.#state;
     if (phase === 'auth_required' || phase === 'failed') return 'needs_you';
-    if (this.core.session.awaitsAnswer(this.tx, this.agent.num, this.session.num)) return 'needs_you';
+    if (await this.core.session.awaitsAnswer(this.tx, this.agent.num, this.session.num)) return 'needs_you';
     if (phase !== 'ready') return 'starting';
     return turn === null && !work.busy ? 'idle' : 'working';
   }
 }
 
-function agentOf(row: AcpSessionRow) {
+type AcpAgent = ReturnType<typeof toAcpAgent>;
+
+function toAcpAgent(row: AcpSessionRow) {
   const { agent_num: num, agent_id: id, preset, permission_mode, asks, activity, acp_session_id } = row;
   const { workdir, stale_since, sign_in_since, progress, team_num, run_num, member_id } = row;
   return {

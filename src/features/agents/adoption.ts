@@ -77,9 +77,9 @@ async function adopt(
   await writeForLink(store, link, (tx) => discardForgottenExcept(tx, node_id, seen));
   for (const session of expected) {
     if (seen.has(session.id)) continue;
-    await writeForLink(store, link, (tx) => {
-      if (!isUnchanged(tx, session)) return;
-      reconciler.endWithoutProcess(tx, session.id, {
+    await writeForLink(store, link, async (tx) => {
+      if (!(await isUnchanged(tx, session))) return;
+      await reconciler.endWithoutProcess(tx, session.id, {
         exit_code: null,
         exit_signal: null,
         reason: 'session_lost',
@@ -92,22 +92,22 @@ async function adopt(
 }
 
 /** Recovers a session that the database did not know. Returns false if it must not be followed. */
-function adoptUnknown(core: AgentCore, tx: Tx, node_id: string, view: SessionView): boolean {
-  const known = findSession(tx, view.session_id);
+async function adoptUnknown(core: AgentCore, tx: Tx, node_id: string, view: SessionView): Promise<boolean> {
+  const known = await findSession(tx, view.session_id);
   if (known) return known.node_id === node_id && known.state !== 'ended';
-  if (isUnwanted(core, tx, node_id, view)) return false;
-  recover(core, tx, node_id, view);
+  if (await isUnwanted(core, tx, node_id, view)) return false;
+  await recover(core, tx, node_id, view);
   const fields = { session_id: view.session_id, agent_id: view.launch.agent_id };
   tx.afterCommit(() => core.log.warn(fields, 'recovered a session that the database does not know'));
   return true;
 }
 
 /** Whether the session's agent was deleted or forgotten; then an intent removes the session from the node. */
-function isUnwanted(core: AgentCore, tx: Tx, node_id: string, view: SessionView): boolean {
+async function isUnwanted(core: AgentCore, tx: Tx, node_id: string, view: SessionView): Promise<boolean> {
   const { session_id, launch } = view;
   return (
-    core.outbox.isPending(tx, session_id, 'forget') ||
-    discardForgotten(core, tx, node_id, session_id, launch.agent_id)
+    (await core.outbox.isPending(tx, session_id, 'forget')) ||
+    (await discardForgotten(core, tx, node_id, session_id, launch.agent_id))
   );
 }
 
@@ -133,43 +133,43 @@ async function forget(core: AgentCore, node_id: string, session_id: string): Pro
 }
 
 /** Live sessions that the node must have, because they do not wait in the outbox to be started. */
-function startedSessions(core: AgentCore, reader: Reader, node_id: string): SessionRow[] {
+async function startedSessions(core: AgentCore, reader: Reader, node_id: string): Promise<SessionRow[]> {
   const started: SessionRow[] = [];
-  for (const session of liveSessions(reader, node_id)) {
-    if (!core.outbox.isPending(reader, session.id, 'start')) started.push(session);
+  for (const session of await liveSessions(reader, node_id)) {
+    if (!(await core.outbox.isPending(reader, session.id, 'start'))) started.push(session);
   }
   return started;
 }
 
 /** Whether nothing was heard of the session since its row was read. */
-function isUnchanged(reader: Reader, { id, state, fact }: SessionRow): boolean {
-  const now = findSession(reader, id);
+async function isUnchanged(reader: Reader, { id, state, fact }: SessionRow): Promise<boolean> {
+  const now = await findSession(reader, id);
   return now !== undefined && now.state === state && now.fact === fact;
 }
 
 /** The node has more input than the database, because an older database was restored: new input would get wrong offsets. */
-function loseStdin(core: AgentCore, tx: Tx, { session_id, stdin_bytes }: SessionView): void {
-  const session = findSession(tx, session_id);
+async function loseStdin(core: AgentCore, tx: Tx, { session_id, stdin_bytes }: SessionView): Promise<void> {
+  const session = await findSession(tx, session_id);
   if (!session || session.stdin_lost === 1 || stdin_bytes <= session.stdin_bytes) return;
-  updateSession(tx, session.num, { stdin_lost: 1 });
-  core.records.logError(tx, session.agent_id, session_id, 'stdin_lost', problems.stdinLost().message);
+  await updateSession(tx, session.num, { stdin_lost: 1 });
+  await core.records.logError(tx, session.agent_id, session_id, 'stdin_lost', problems.stdinLost().message);
 }
 
-function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionView): void {
+async function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionView): Promise<void> {
   const { launch } = view;
   const now = core.clock.now();
-  const found = findAgent(tx, launch.agent_id);
+  const found = await findAgent(tx, launch.agent_id);
   // A node is trusted neither about agents of other nodes nor, unless it is the main node, about owners.
   const known = found?.node_id === node_id ? found : undefined;
-  const named = node_id === MAIN_NODE ? findUser(tx, launch.owner_id) : undefined;
-  const owner = named ?? oldestRoots(tx, 1)[0];
+  const named = node_id === MAIN_NODE ? await findUser(tx, launch.owner_id) : undefined;
+  const owner = named ?? (await oldestRoots(tx, 1))[0];
   const is_live = known && known.session_state !== 'ended' && known.session_state !== null;
   const agent_id = is_live || (found && !known) ? newId('agt') : launch.agent_id;
   const shell = launch.argv.length === 3 && launch.argv[0] === '/bin/sh' && launch.argv[1] === '-c';
   const num =
     known && agent_id === known.id
       ? known.num
-      : insertAgent(tx, {
+      : await insertAgent(tx, {
           id: agent_id,
           name: launch.agent_name,
           owner_id: owner?.id ?? launch.owner_id,
@@ -186,10 +186,10 @@ function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionView): v
           on_exit: launch.on_exit,
           ...newAgentDefaults(now),
         });
-  if (num !== known?.num) core.events.create(tx, num);
-  const row = findAgent(tx, agent_id)!;
+  if (num !== known?.num) await core.events.create(tx, num);
+  const row = (await findAgent(tx, agent_id))!;
   const number = row.session_count + 1;
-  insertSession(tx, {
+  await insertSession(tx, {
     id: view.session_id,
     agent_num: num,
     node_id,
@@ -203,18 +203,18 @@ function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionView): v
     // The earlier messages are unknown, so the conversation cannot continue.
     stdin_lost: row.protocol === 'acp' ? 1 : 0,
   });
-  updateAgent(tx, num, {
+  await updateAgent(tx, num, {
     session_id: view.session_id,
     session_count: number,
     activity: null,
     updated_at: now,
   });
-  core.records.logError(
+  await core.records.logError(
     tx,
     agent_id,
     view.session_id,
     'recovered',
     'found running on its node, unknown to the database; environment and settings are lost',
   );
-  core.records.publish(tx, agent_id);
+  await core.records.publish(tx, agent_id);
 }

@@ -83,7 +83,7 @@ export function getPermissionEnv({ preset, permission_mode }: AgentRow): Record<
  * Inserts the record and creates its log. `membership`: set for an agent of a run. Throws `node not found` and `workdir path
  * must be within allowed safe paths`, because both may have changed since they were checked.
  */
-export function insertNew(
+export async function insertNew(
   core: AgentCore,
   tx: Tx,
   id: string,
@@ -91,13 +91,13 @@ export function insertNew(
   request: CreateAgent,
   worktree: Worktree,
   membership: Partial<Pick<AgentRow, 'team_num' | 'run_num' | 'member_id' | 'state_team'>> = {},
-): AgentRow {
+): Promise<AgentRow> {
   // The node may have been deleted since it resolved the workdir.
-  if (!core.nodes.isRegistered(tx, request.node_id)) throw problems.nodeNotFound();
+  if (!(await core.nodes.isRegistered(tx, request.node_id))) throw problems.nodeNotFound();
   if (request.worktree_mode === 'create_worktree') {
-    assertPathFree(tx, request.node_id, worktree.workdir, (row) => sharesWorktree(row, membership));
+    await assertPathFree(tx, request.node_id, worktree.workdir, (row) => sharesWorktree(row, membership));
   }
-  const num = insertAgent(tx, {
+  const num = await insertAgent(tx, {
     id,
     name: request.name,
     owner_id: user_id,
@@ -121,12 +121,12 @@ export function insertNew(
     ...membership,
     ...newAgentDefaults(core.clock.now()),
   });
-  core.events.create(tx, num);
-  core.extensions.onAgentCreated(tx, { id, num }, { prompt: request.prompt, user_id });
-  const row = findAgent(tx, id)!;
+  await core.events.create(tx, num);
+  await core.extensions.onAgentCreated(tx, { id, num }, { prompt: request.prompt, user_id });
+  const row = (await findAgent(tx, id))!;
   const details = { name: row.name, command: row.command };
   const { workdir } = row;
-  core.audit.record(tx, { event: 'agent_created', agent_id: id, workdir, ...principal, details });
-  core.records.publish(tx, id);
+  await core.audit.record(tx, { event: 'agent_created', agent_id: id, workdir, ...principal, details });
+  await core.records.publish(tx, id);
   return row;
 }

@@ -34,8 +34,12 @@ export class Forgetting {
     const { node_id } = await store.read((reader) => this.#core.records.mustFind(reader, agent_id));
     await this.assertUnreachable(node_id);
     if (dry_run)
-      return store.read((reader) => leftBehind(reader, this.#core.records.mustFind(reader, agent_id)));
-    return store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, agent_id)));
+      return store.read(async (reader) =>
+        leftBehind(reader, await this.#core.records.mustFind(reader, agent_id)),
+      );
+    return store.write(async (tx) =>
+      this.#forget(tx, caller, await this.#core.records.mustFind(tx, agent_id)),
+    );
   }
 
   /** Deletes the records of all agents of a node, newest first. Throws like `forget`. */
@@ -47,7 +51,7 @@ export class Forgetting {
     const left_behind: LeftBehind[] = [];
     for (const { id } of rows) {
       left_behind.push(
-        await store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, id))),
+        await store.write(async (tx) => this.#forget(tx, caller, await this.#core.records.mustFind(tx, id))),
       );
     }
     return left_behind;
@@ -74,34 +78,34 @@ export class Forgetting {
     };
   }
 
-  #forget(tx: Tx, caller: Caller, row: AgentRow): LeftBehind {
+  async #forget(tx: Tx, caller: Caller, row: AgentRow): Promise<LeftBehind> {
     const { outbox, audit } = this.#core;
     const now = this.#core.clock.now();
-    const left_behind = leftBehind(tx, row);
+    const left_behind = await leftBehind(tx, row);
     for (const { id } of left_behind.sessions) {
-      this.#reconciler.endWithoutProcess(tx, id, {
+      await this.#reconciler.endWithoutProcess(tx, id, {
         exit_code: null,
         exit_signal: null,
         reason: 'session_lost',
         message: 'the agent was forgotten',
       });
-      outbox.withdraw(tx, id, ['start', 'stop', 'input', 'forget']);
+      await outbox.withdraw(tx, id, ['start', 'stop', 'input', 'forget']);
       // This is necessary because no further snapshot arrives while the link lasts.
-      outbox.enqueue(tx, row.node_id, id, 'discard', { agent_id: row.id });
+      await outbox.enqueue(tx, row.node_id, id, 'discard', { agent_id: row.id });
     }
-    outbox.withdraw(tx, row.id, ['pursue']);
-    insertForgotten(tx, { id: row.id, agent_id: row.id, node_id: row.node_id, created_at: now });
-    this.#core.records.remove(tx, this.#core.records.mustFind(tx, row.id));
+    await outbox.withdraw(tx, row.id, ['pursue']);
+    await insertForgotten(tx, { id: row.id, agent_id: row.id, node_id: row.node_id, created_at: now });
+    await this.#core.records.remove(tx, await this.#core.records.mustFind(tx, row.id));
     if (row.worktree_mode === 'create_worktree') {
-      const others = agentsOfWorktree(tx, row.node_id, row.workdir);
+      const others = await agentsOfWorktree(tx, row.node_id, row.workdir);
       if (others.length === 0)
-        this.#core.extensions.onWorktreeReleased(
+        await this.#core.extensions.onWorktreeReleased(
           tx,
           row,
           'its node did not answer when the agent was forgotten',
         );
     }
-    audit.record(tx, {
+    await audit.record(tx, {
       event: 'agent_forgotten',
       agent_id: row.id,
       user_id: caller.user_id,
@@ -129,41 +133,45 @@ export class Forgetting {
       if (code !== problems.sessionNotFound().code) throw error;
     }
     const { agent_id } = payload;
-    await writeForLink(store, link, (tx) => {
-      deleteForgotten(tx, session_id);
+    await writeForLink(store, link, async (tx) => {
+      await deleteForgotten(tx, session_id);
       const details = { node_id, session_id, survivors };
       const event = 'forgotten_session_ended';
-      audit.record(tx, { event, level: 'warn', agent_id, ...SERVICE, details });
+      await audit.record(tx, { event, level: 'warn', agent_id, ...SERVICE, details });
     });
     log.warn({ node_id, session_id, agent_id, survivors }, 'ended a forgotten session on its node');
   }
 }
 
 /** If the session was forgotten, records an intent to end it on its node. Returns whether it was forgotten. */
-export function discardForgotten(
+export async function discardForgotten(
   core: AgentCore,
   tx: Tx,
   node_id: string,
   session_id: string,
   agent_id?: string,
-): boolean {
+): Promise<boolean> {
   const { outbox } = core;
-  const forgotten = forgottenAgent(tx, session_id, agent_id);
+  const forgotten = await forgottenAgent(tx, session_id, agent_id);
   if (forgotten === undefined) return false;
-  if (!outbox.isPending(tx, session_id, 'discard')) {
-    outbox.enqueue(tx, node_id, session_id, 'discard', { agent_id: forgotten });
+  if (!(await outbox.isPending(tx, session_id, 'discard'))) {
+    await outbox.enqueue(tx, node_id, session_id, 'discard', { agent_id: forgotten });
   }
   return true;
 }
 
 /** Deletes the rows of forgotten sessions that the node does not have. */
-export function discardForgottenExcept(tx: Tx, node_id: string, seen: ReadonlySet<string>): void {
-  for (const id of forgottenSessions(tx, node_id)) if (!seen.has(id)) deleteForgotten(tx, id);
+export async function discardForgottenExcept(
+  tx: Tx,
+  node_id: string,
+  seen: ReadonlySet<string>,
+): Promise<void> {
+  for (const id of await forgottenSessions(tx, node_id)) if (!seen.has(id)) await deleteForgotten(tx, id);
 }
 
-function leftBehind(reader: Reader, row: AgentRow): LeftBehind {
+async function leftBehind(reader: Reader, row: AgentRow): Promise<LeftBehind> {
   const { id, name, node_id, workdir, worktree_repo, worktree_branch } = row;
-  const live = listSessions(reader, row.num).filter(({ state }) => state !== 'ended');
+  const live = (await listSessions(reader, row.num)).filter(({ state }) => state !== 'ended');
   return {
     agent_id: id,
     name,

@@ -246,8 +246,8 @@ test('retries an automatic restart that the node rejected', async () => {
   const fire = async () => {
     await vi.waitFor(async () => expect(await due()).toBeDefined(), SOON);
     clock.advance((await due())!.due_at - clock.now());
-    await store.write((tx) => {
-      tx.run(tx.sql.updateTable('agents').set({ updated_at: clock.now() }).where('id', '=', agent.id));
+    await store.write(async (tx) => {
+      await tx.run(tx.sql.updateTable('agents').set({ updated_at: clock.now() }).where('id', '=', agent.id));
     });
     // The scheduler sleeps by the real clock, so another timer wakes it.
     await fixture.close();

@@ -52,17 +52,17 @@ export class Lifecycle {
   }
 
   /** Inserts a session and the intent to start it. Throws `agent is already running`. */
-  enqueueStart(
+  async enqueueStart(
     tx: Tx,
     row: AgentRow,
     principal: Principal,
     session_id = newId('ses'),
-  ): { session_id: string; intent_id: number } {
+  ): Promise<{ session_id: string; intent_id: number }> {
     if (isLive(row)) throw problems.agentAlreadyRunning();
     const { outbox, timers } = this.#core;
     const now = this.#core.clock.now();
     const number = row.session_count + 1;
-    insertSession(tx, {
+    await insertSession(tx, {
       id: session_id,
       agent_num: row.num,
       node_id: row.node_id,
@@ -76,7 +76,7 @@ export class Lifecycle {
       stdin_bytes: 0,
     });
     const activity = row.protocol === 'acp' ? 'starting' : null;
-    updateAgent(tx, row.num, {
+    await updateAgent(tx, row.num, {
       session_id,
       session_count: number,
       activity,
@@ -84,9 +84,9 @@ export class Lifecycle {
       ...nothingPending,
       updated_at: now,
     });
-    timers.clear(tx, 'agent_restart', row.id);
-    this.#audit(tx, 'agent_started', row, principal, { session_id });
-    return { session_id, intent_id: outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
+    await timers.clear(tx, 'agent_restart', row.id);
+    await this.#audit(tx, 'agent_started', row, principal, { session_id });
+    return { session_id, intent_id: await outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
   }
 
   /**
@@ -95,22 +95,23 @@ export class Lifecycle {
    * node stops answering; the intent is kept.
    */
   async startAndWait(
-    find: (reader: Reader) => AgentRow,
+    find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     session_id?: string,
   ): Promise<void> {
     const generated_id = newId('ses');
-    const begun = await this.#core.store.write((tx) => {
-      const row = find(tx);
+    const begun = await this.#core.store.write(async (tx) => {
+      const row = await find(tx);
       const { node_id } = row;
-      if (session_id !== undefined && this.isRepeated(tx, session_id))
+      if (session_id !== undefined && (await this.isRepeated(tx, session_id)))
         return { node_id, session_id, intent_id: null };
       // Join a start that its node has not answered.
-      if (row.pending !== null && this.isUnanswered(tx, row, 'start'))
+      if (row.pending !== null && (await this.isUnanswered(tx, row, 'start')))
         return { node_id, session_id: row.session_id!, intent_id: null };
-      updateAgent(tx, row.num, { restart_count: 0 });
-      const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : generated_id;
-      return { node_id, ...this.enqueueStart(tx, row, principal, fresh) };
+      await updateAgent(tx, row.num, { restart_count: 0 });
+      const fresh =
+        session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : generated_id;
+      return { node_id, ...(await this.enqueueStart(tx, row, principal, fresh)) };
     });
     const { outbox } = this.#core;
     if (begun.intent_id === null) outbox.retryNow(begun.node_id);
@@ -119,20 +120,20 @@ export class Lifecycle {
       begun.node_id,
       this.#core.waits.until(
         begun.session_id,
-        (reader) => !isStarting(reader, begun.session_id),
+        async (reader) => !(await isStarting(reader, begun.session_id)),
         limits.status_wait_ms,
       ),
     );
   }
 
   /** Whether the intent to start or stop the agent's session is pending or in progress. */
-  isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): boolean {
-    return isLive(row) && this.#core.outbox.isPending(reader, row.session_id!, kind);
+  async isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): Promise<boolean> {
+    return isLive(row) && (await this.#core.outbox.isPending(reader, row.session_id!, kind));
   }
 
   /** Whether the session of an idempotency key was created within the key's lifetime, so the request is a repetition. */
-  isRepeated(reader: Reader, session_id: string): boolean {
-    const session = findSession(reader, session_id);
+  async isRepeated(reader: Reader, session_id: string): Promise<boolean> {
+    const session = await findSession(reader, session_id);
     return (
       session !== undefined && session.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms
     );
@@ -143,7 +144,7 @@ export class Lifecycle {
    * and KILL. Throws `agent is not running`, and `agent_processes_survived` if a process cannot be ended.
    */
   async stopAndWait(
-    find: (reader: Reader) => AgentRow,
+    find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     grace_ms: number,
   ): Promise<void> {
@@ -164,15 +165,15 @@ export class Lifecycle {
 
   /** Stops the agent if it runs, and starts it. A repeated request does not stop it again. */
   async restartAndWait(
-    find: (reader: Reader) => AgentRow,
+    find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     grace_ms: number,
     session_id?: string,
   ): Promise<void> {
-    const needs_no_stop = await this.#core.store.read((reader) => {
-      const row = find(reader);
-      const repeated = session_id !== undefined && this.isRepeated(reader, session_id);
-      const starts = row.pending !== null && this.isUnanswered(reader, row, 'start');
+    const needs_no_stop = await this.#core.store.read(async (reader) => {
+      const row = await find(reader);
+      const repeated = session_id !== undefined && (await this.isRepeated(reader, session_id));
+      const starts = row.pending !== null && (await this.isUnanswered(reader, row, 'start'));
       return !isLive(row) || repeated || starts;
     });
     if (!needs_no_stop) await this.stopAndWait(find, principal, grace_ms).catch(ignoreNotRunning);
@@ -188,33 +189,36 @@ export class Lifecycle {
    * Withdraws a start that its node has not answered, and restores the agent's row. If the start reached the node, the session
    * is ended there as soon as the node reports it.
    */
-  withdrawStart(tx: Tx, row: AgentRow): void {
-    const session = findSession(tx, row.session_id!)!;
-    this.#core.outbox.withdraw(tx, session.id, ['start', 'stop', 'input']);
-    insertForgotten(tx, {
+  async withdrawStart(tx: Tx, row: AgentRow): Promise<void> {
+    const session = (await findSession(tx, row.session_id!))!;
+    await this.#core.outbox.withdraw(tx, session.id, ['start', 'stop', 'input']);
+    await insertForgotten(tx, {
       id: session.id,
       agent_id: row.id,
       node_id: session.node_id,
       created_at: this.#core.clock.now(),
     });
-    this.#undo(tx, row, session, 'the start was withdrawn');
+    await this.#undo(tx, row, session, 'the start was withdrawn');
   }
 
   /** Withdraws a stop that its node has not answered. */
-  withdrawStop(tx: Tx, row: AgentRow): void {
-    this.#core.outbox.withdraw(tx, row.session_id!, ['stop']);
-    updateSession(tx, findSession(tx, row.session_id!)!.num, { stopping: 0, stopped_by_run: null });
+  async withdrawStop(tx: Tx, row: AgentRow): Promise<void> {
+    await this.#core.outbox.withdraw(tx, row.session_id!, ['stop']);
+    await updateSession(tx, (await findSession(tx, row.session_id!))!.num, {
+      stopping: 0,
+      stopped_by_run: null,
+    });
   }
 
   async #stopOnNode(
-    find: (reader: Reader) => AgentRow,
+    find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     grace_ms: number,
     session_id: string,
   ): Promise<StopReport> {
     const { store, outbox } = this.#core;
-    const intent_id = await store.write((tx) => {
-      const row = find(tx);
+    const intent_id = await store.write(async (tx) => {
+      const row = await find(tx);
       if (liveSession(row) !== session_id) throw problems.agentNotRunning();
       return this.enqueueStop(tx, row, principal, grace_ms);
     });
@@ -222,12 +226,12 @@ export class Lifecycle {
   }
 
   /** Records the intent to stop a running agent, and returns its id. Throws `agent is not running`. */
-  enqueueStop(tx: Tx, row: AgentRow, principal: Principal, grace_ms: number): number {
+  async enqueueStop(tx: Tx, row: AgentRow, principal: Principal, grace_ms: number): Promise<number> {
     const session_id = liveSession(row);
-    this.#core.session.beforeStop(tx, session_id);
-    updateSession(tx, findSession(tx, session_id)!.num, { stopping: 1 });
-    updateAgent(tx, row.num, nothingPending);
-    this.#audit(tx, 'agent_stopped', row, principal, { session_id });
+    await this.#core.session.beforeStop(tx, session_id);
+    await updateSession(tx, (await findSession(tx, session_id))!.num, { stopping: 1 });
+    await updateAgent(tx, row.num, nothingPending);
+    await this.#audit(tx, 'agent_stopped', row, principal, { session_id });
     return this.#core.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
   }
 
@@ -259,14 +263,14 @@ export class Lifecycle {
   async #dispatchStart(session_id: string): Promise<void> {
     const starting = await this.#liveSession(session_id);
     if (starting && !starting.stopping) await this.#reach(starting, 'start');
-    const found = await this.#core.store.read((reader) => {
-      const session = findSession(reader, session_id);
+    const found = await this.#core.store.read(async (reader) => {
+      const session = await findSession(reader, session_id);
       // If a stop was accepted before the start reached the node, the stop's intent ends the session.
       return session?.state === 'starting' && !session.stopping
         ? {
             session,
-            agent: this.#core.records.mustFind(reader, session.agent_id),
-            environment: this.#core.session.environment(reader, session_id),
+            agent: await this.#core.records.mustFind(reader, session.agent_id),
+            environment: await this.#core.session.environment(reader, session_id),
           }
         : null;
     });
@@ -369,36 +373,37 @@ export class Lifecycle {
 
   /** Shows the intent as the agent's pending request, unless there is a later request. */
   async #markPending(session: SessionRow, kind: 'start' | 'stop'): Promise<void> {
-    await this.#core.store.write((tx) => {
-      const row = this.#core.records.mustFind(tx, session.agent_id);
-      if (row.session_id !== session.id || row.pending !== null || !this.isUnanswered(tx, row, kind)) return;
-      updateAgent(tx, row.num, { pending: kind, updated_at: this.#core.clock.now() });
-      this.#core.records.publish(tx, row.id);
+    await this.#core.store.write(async (tx) => {
+      const row = await this.#core.records.mustFind(tx, session.agent_id);
+      if (row.session_id !== session.id || row.pending !== null || !(await this.isUnanswered(tx, row, kind)))
+        return;
+      await updateAgent(tx, row.num, { pending: kind, updated_at: this.#core.clock.now() });
+      await this.#core.records.publish(tx, row.id);
     });
   }
 
   /** The node rejected the start before it created anything. */
   async #undoStart(agent_id: string, session: SessionRow, error: string, link: Link | null): Promise<void> {
-    await writeForLink(this.#core.store, link, (tx) => {
-      if (!isStarting(tx, session.id)) return;
-      const row = this.#core.records.mustFind(tx, agent_id);
-      this.#undo(tx, row, session, error);
+    await writeForLink(this.#core.store, link, async (tx) => {
+      if (!(await isStarting(tx, session.id))) return;
+      const row = await this.#core.records.mustFind(tx, agent_id);
+      await this.#undo(tx, row, session, error);
       // The restart policy still applies to the previous session.
-      const [previous] = listSessions(tx, row.num, { limit: 1 });
+      const [previous] = await listSessions(tx, row.num, { limit: 1 });
       if (previous && row.status === 'failed' && row.restart_policy === 'on_failure') {
         const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
         const payload = { session_id: previous.id };
-        this.#core.timers.set(tx, 'agent_restart', agent_id, due_at, payload);
+        await this.#core.timers.set(tx, 'agent_restart', agent_id, due_at, payload);
       }
-      this.#core.records.publish(tx, agent_id);
+      await this.#core.records.publish(tx, agent_id);
     });
   }
 
   /** Restores the agent's row as it was before the session was created, and deletes the session. */
-  #undo(tx: Tx, row: AgentRow, session: SessionRow, error: string): void {
-    deleteSession(tx, session.num);
-    const [previous] = listSessions(tx, row.num, { limit: 1 });
-    updateAgent(tx, row.num, {
+  async #undo(tx: Tx, row: AgentRow, session: SessionRow, error: string): Promise<void> {
+    await deleteSession(tx, session.num);
+    const [previous] = await listSessions(tx, row.num, { limit: 1 });
+    await updateAgent(tx, row.num, {
       session_id: previous?.id ?? null,
       activity: null,
       session_count: session.number - 1,
@@ -406,7 +411,7 @@ export class Lifecycle {
       updated_at: this.#core.clock.now(),
     });
     const refused = { agent_id: row.id, session_id: session.id, error };
-    this.#core.facts.record(tx, 'session_refused', session.id, refused);
+    await this.#core.facts.record(tx, 'session_refused', session.id, refused);
     tx.afterCommit(() => this.#core.waits.changed(session.id));
   }
 
@@ -415,14 +420,14 @@ export class Lifecycle {
     return session && session.state !== 'ended' ? session : null;
   }
 
-  #audit(
+  async #audit(
     tx: Tx,
     event: AuditEvent,
     row: AgentRow,
     principal: Principal,
     details: Record<string, unknown>,
-  ): void {
-    this.#core.audit.record(tx, {
+  ): Promise<void> {
+    await this.#core.audit.record(tx, {
       event,
       agent_id: row.id,
       user_id: principal.user_id,
@@ -433,12 +438,12 @@ export class Lifecycle {
   }
 }
 
-function isStarting(reader: Reader, session_id: string): boolean {
-  return findSession(reader, session_id)?.state === 'starting';
+async function isStarting(reader: Reader, session_id: string): Promise<boolean> {
+  return (await findSession(reader, session_id))?.state === 'starting';
 }
 
-function hasEnded(reader: Reader, session_id: string): boolean {
-  return (findSession(reader, session_id)?.state ?? 'ended') === 'ended';
+async function hasEnded(reader: Reader, session_id: string): Promise<boolean> {
+  return ((await findSession(reader, session_id))?.state ?? 'ended') === 'ended';
 }
 
 /** For stops: an agent that has ended meanwhile is stopped. */

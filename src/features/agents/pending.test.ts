@@ -102,11 +102,11 @@ test('a request that an earlier version kept is carried out for the user who mad
   const agent = await fixture.create({ start: true });
   leave();
   await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
-  await fixture.store.write((tx) => {
-    const { pending_request } = tx.get(tx.sql.selectFrom('agents').select('pending_request'))!;
+  await fixture.store.write(async (tx) => {
+    const { pending_request } = (await tx.get(tx.sql.selectFrom('agents').select('pending_request')))!;
     const before = pending_request!.replace('"principal":', '"doer":');
     expect(before).not.toBe(pending_request);
-    tx.run(tx.sql.updateTable('agents').set({ pending_request: before }));
+    await tx.run(tx.sql.updateTable('agents').set({ pending_request: before }));
   });
   comeBack();
   expect(await settled(agent.id)).toMatchObject({ status: 'cancelled' });

@@ -30,7 +30,7 @@ export interface StoredRequest {
   session_id?: string | undefined;
 }
 
-type Find = (reader: Reader) => AgentRow;
+type Find = (reader: Reader) => Promise<AgentRow>;
 
 /** The requests that were pending when another request arrived. */
 interface Earlier {
@@ -55,22 +55,22 @@ export class Pending {
    */
   async request(find: Find, pending_request: StoredRequest, carryOut: () => Promise<void>): Promise<void> {
     const { store } = this.#core;
-    const { row, earlier } = await store.read((reader) => {
-      const found = find(reader);
-      return { row: found, earlier: this.#unansweredRequests(reader, found) };
+    const { row, earlier } = await store.read(async (reader) => {
+      const found = await find(reader);
+      return { row: found, earlier: await this.#unansweredRequests(reader, found) };
     });
     try {
       await this.#core.nodes.get(row.node_id).reach();
       const done =
         row.pending !== null &&
-        (await store.write((tx) => this.#replace(tx, find(tx), pending_request.kind)));
+        (await store.write(async (tx) => this.#replace(tx, await find(tx), pending_request.kind)));
       if (!done) await carryOut();
     } catch (error) {
       if (!(error instanceof Problem) || !isUnreachable(error)) throw error;
-      const was_stored = await store.write((tx) => {
-        const now = find(tx);
-        if (this.#isSuperseded(tx, now, pending_request.kind, earlier)) return false;
-        this.#keep(tx, now, pending_request);
+      const was_stored = await store.write(async (tx) => {
+        const now = await find(tx);
+        if (await this.#isSuperseded(tx, now, pending_request.kind, earlier)) return false;
+        await this.#keep(tx, now, pending_request);
         return true;
       });
       // All connection failures look the same to clients; a disabled internal listener keeps its own error.
@@ -81,13 +81,13 @@ export class Pending {
 
   /** Removes the kept request. Idempotent. */
   async withdraw(find: Find, principal: Principal): Promise<void> {
-    await this.#core.store.write((tx) => {
-      const row = find(tx);
+    await this.#core.store.write(async (tx) => {
+      const row = await find(tx);
       if (row.pending === null) return;
-      this.#withdraw(tx, row, ['start', 'stop']);
-      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-      this.#audit(tx, 'agent_request_withdrawn', row, principal, row.pending);
-      this.#core.records.publish(tx, row.id);
+      await this.#withdraw(tx, row, ['start', 'stop']);
+      await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+      await this.#audit(tx, 'agent_request_withdrawn', row, principal, row.pending);
+      await this.#core.records.publish(tx, row.id);
     });
   }
 
@@ -96,56 +96,61 @@ export class Pending {
   }
 
   /** Replaces a kept request with one that is about to be carried out. True if nothing remains to be done. */
-  #replace(tx: Tx, row: AgentRow, kind: PendingKind): boolean {
+  async #replace(tx: Tx, row: AgentRow, kind: PendingKind): Promise<boolean> {
     if (row.pending === null) return false;
-    const joins = kind !== 'stop' && this.#lifecycle.isUnanswered(tx, row, 'start');
+    const joins = kind !== 'stop' && (await this.#lifecycle.isUnanswered(tx, row, 'start'));
     if (joins) return false;
-    if (kind === 'start') this.#withdraw(tx, row, ['stop']);
-    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-    this.#core.records.publish(tx, row.id);
+    if (kind === 'start') await this.#withdraw(tx, row, ['stop']);
+    await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+    await this.#core.records.publish(tx, row.id);
     return kind === 'stop' && !isLive(row);
   }
 
-  #unansweredRequests(reader: Reader, row: AgentRow): Earlier {
+  async #unansweredRequests(reader: Reader, row: AgentRow): Promise<Earlier> {
     const unanswered = (kind: 'start' | 'stop') => this.#lifecycle.isUnanswered(reader, row, kind);
-    return { pending_request: row.pending_request, start: unanswered('start'), stop: unanswered('stop') };
+    return {
+      pending_request: row.pending_request,
+      start: await unanswered('start'),
+      stop: await unanswered('stop'),
+    };
   }
 
   /** Whether a later request was accepted while this one waited for the node. The last request wins. */
-  #isSuperseded(reader: Reader, row: AgentRow, kind: PendingKind, earlier: Earlier): boolean {
-    const now = this.#unansweredRequests(reader, row);
+  async #isSuperseded(reader: Reader, row: AgentRow, kind: PendingKind, earlier: Earlier): Promise<boolean> {
+    const now = await this.#unansweredRequests(reader, row);
     if (now.pending_request !== null && now.pending_request !== earlier.pending_request) return true;
     if (kind === 'start') return now.stop && !earlier.stop;
     if (kind === 'stop') return now.start && !earlier.start;
     return false;
   }
 
-  #keep(tx: Tx, row: AgentRow, pending_request: StoredRequest): void {
+  async #keep(tx: Tx, row: AgentRow, pending_request: StoredRequest): Promise<void> {
     const { outbox, timers } = this.#core;
     const { kind } = pending_request;
     if (kind === 'stop' && !isLive(row) && row.pending === null) throw problems.agentNotRunning();
-    if (kind === 'start') this.#withdraw(tx, row, ['stop']);
+    if (kind === 'start') await this.#withdraw(tx, row, ['stop']);
     if (kind === 'stop') {
-      this.#withdraw(tx, row, ['start']);
-      timers.clear(tx, 'agent_restart', row.id);
+      await this.#withdraw(tx, row, ['start']);
+      await timers.clear(tx, 'agent_restart', row.id);
     }
-    updateAgent(tx, row.num, {
+    await updateAgent(tx, row.num, {
       pending: kind,
       pending_request: JSON.stringify(pending_request),
       updated_at: this.#core.clock.now(),
     });
-    if (!outbox.isPending(tx, row.id, 'pursue')) outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
+    if (!(await outbox.isPending(tx, row.id, 'pursue')))
+      await outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
     if (row.pending === kind) return;
-    this.#audit(tx, 'agent_request_kept', row, pending_request.principal, kind);
-    this.#core.records.publish(tx, row.id);
+    await this.#audit(tx, 'agent_request_kept', row, pending_request.principal, kind);
+    await this.#core.records.publish(tx, row.id);
   }
 
   /** Withdraws intents that may or may not have reached the node. */
-  #withdraw(tx: Tx, row: AgentRow, kinds: readonly ('start' | 'stop')[]): void {
-    if (kinds.includes('start') && this.#lifecycle.isUnanswered(tx, row, 'start')) {
-      this.#lifecycle.withdrawStart(tx, row);
-    } else if (kinds.includes('stop') && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
-      this.#lifecycle.withdrawStop(tx, row);
+  async #withdraw(tx: Tx, row: AgentRow, kinds: readonly ('start' | 'stop')[]): Promise<void> {
+    if (kinds.includes('start') && (await this.#lifecycle.isUnanswered(tx, row, 'start'))) {
+      await this.#lifecycle.withdrawStart(tx, row);
+    } else if (kinds.includes('stop') && (await this.#lifecycle.isUnanswered(tx, row, 'stop'))) {
+      await this.#lifecycle.withdrawStop(tx, row);
     }
   }
 
@@ -158,8 +163,8 @@ export class Pending {
       await this.#core.nodes.get(row.node_id).reach();
       // Its end may have been reported but not committed yet.
       if (isLive(row)) await this.#lifecycle.waitUntilEnded(row.session_id!, sharedLimits.node_answer_ms);
-      const stop_id = await store.write((tx) => {
-        const now = findAgent(tx, agent_id);
+      const stop_id = await store.write(async (tx) => {
+        const now = await findAgent(tx, agent_id);
         return now?.pending_request === row.pending_request ? this.#begin(tx, now) : null;
       });
       if (stop_id === null) continue;
@@ -170,48 +175,48 @@ export class Pending {
   }
 
   /** Takes the first step of the kept request. Returns the intent to wait for if another step follows, else null. */
-  #begin(tx: Tx, row: AgentRow): number | null {
+  async #begin(tx: Tx, row: AgentRow): Promise<number | null> {
     const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
     const is_live = isLive(row);
-    if (is_live && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
+    if (is_live && (await this.#lifecycle.isUnanswered(tx, row, 'stop'))) {
       throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
     }
     if (is_live && kind === 'restart') {
-      const intent_id = this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
-      updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
+      const intent_id = await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
+      await updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
       return intent_id;
     }
-    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-    if (is_live && kind === 'stop') this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
+    await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+    if (is_live && kind === 'stop') await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
     if (!is_live && kind !== 'stop') {
-      const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : undefined;
-      this.#lifecycle.enqueueStart(tx, row, principal, fresh);
+      const fresh = session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : undefined;
+      await this.#lifecycle.enqueueStart(tx, row, principal, fresh);
     }
-    this.#core.records.publish(tx, row.id);
+    await this.#core.records.publish(tx, row.id);
     return null;
   }
 
   /** Some processes of the session cannot be ended; the agent is not started next to them. */
   async #giveUp(agent_id: string, survivors: readonly number[]): Promise<void> {
-    await this.#core.store.write((tx) => {
-      const row = findAgent(tx, agent_id);
+    await this.#core.store.write(async (tx) => {
+      const row = await findAgent(tx, agent_id);
       if (!row) return;
-      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+      await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
       const { code, message } = agentProcessesSurvived(survivors);
-      this.#core.records.logError(tx, agent_id, row.session_id, code, message);
-      this.#core.records.publish(tx, agent_id);
+      await this.#core.records.logError(tx, agent_id, row.session_id, code, message);
+      await this.#core.records.publish(tx, agent_id);
     });
   }
 
-  #audit(
+  async #audit(
     tx: Tx,
     event: 'agent_request_kept' | 'agent_request_withdrawn',
     { id, workdir, node_id }: AgentRow,
     { user_id, ip }: Principal,
     request: string,
-  ): void {
+  ): Promise<void> {
     const details = { request, node_id };
-    this.#core.audit.record(tx, { event, agent_id: id, user_id, ip, workdir, details });
+    await this.#core.audit.record(tx, { event, agent_id: id, user_id, ip, workdir, details });
   }
 }
 

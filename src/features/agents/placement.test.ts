@@ -89,7 +89,7 @@ test('reports to the node that the plane has recorded a shared worktree', async 
   };
   const request = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree' } as const;
   const repository = { worktree_repo: null, worktree_ref: null };
-  const rights = { may_use_all: false, owner: BEN.user_id, mayOperate: () => true, shares: () => true };
+  const rights = { may_use_all: false, owner: BEN.user_id, mayOperate: async () => true, shares: () => true };
   for (const workdir of ['/trees/feature/', '/trees/other']) {
     await prepareWorkdir(
       fixture.core,
@@ -158,9 +158,9 @@ test('a start that was kept until the node answered checks the folder again', as
   const { reach } = node;
   node.reach = () => Promise.reject(problems.nodeUnreachable());
   await expect(fixture.agents.start(BEN, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
-  await fixture.store.write((tx) => {
-    const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', first.id))!;
-    updateAgent(tx, num, { owner_id: ANA.user_id });
+  await fixture.store.write(async (tx) => {
+    const { num } = (await tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', first.id)))!;
+    await updateAgent(tx, num, { owner_id: ANA.user_id });
   });
   node.reach = reach;
   await expectRefused(agent.id, 0);
@@ -181,9 +181,9 @@ test('a repeated request returns its agent, even if an earlier release created i
   const predictable = idFrom('agt', BEN.user_id, 'create', 'old-key');
   expect((await fixture.create({}, 'old-key', BEN)).id).not.toBe(predictable);
   const old = await fixture.create({}, null, BEN);
-  await fixture.store.write((tx) => {
-    const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', old.id))!;
-    updateAgent(tx, num, { id: idFrom('agt', BEN.user_id, 'create', 'older-key') });
+  await fixture.store.write(async (tx) => {
+    const { num } = (await tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', old.id)))!;
+    await updateAgent(tx, num, { id: idFrom('agt', BEN.user_id, 'create', 'older-key') });
   });
   expect((await fixture.create({}, 'older-key', BEN)).id).toBe(
     idFrom('agt', BEN.user_id, 'create', 'older-key'),
@@ -239,8 +239,8 @@ test('an agent from a restored database cannot use or remove a worktree that ano
 test('of two agents that are deleted at the same time, one removes the worktree that they share', async () => {
   const [one, other] = [await inWorktree(ANA, '/trees/shared'), await inWorktree(ANA, '/trees/other')];
   const shared = { workdir: '/trees/shared', run_num: null, member_id: 'dev' };
-  await fixture.store.write((tx) => {
-    tx.run(tx.sql.updateTable('agents').set(shared).where('id', 'in', [one.id, other.id]));
+  await fixture.store.write(async (tx) => {
+    await tx.run(tx.sql.updateTable('agents').set(shared).where('id', 'in', [one.id, other.id]));
   });
   claims.delete('/trees/shared');
   const removed = vi.spyOn(node.folders, 'removeWorktree');

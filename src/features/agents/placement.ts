@@ -13,7 +13,7 @@ import { isLive } from './records.ts';
 /** Determines which worktrees of other agents a new agent may use. */
 export interface WorktreeRights {
   /** Whether the creator of the new agent may operate this agent. */
-  mayOperate(reader: Reader, row: AgentRow): boolean;
+  mayOperate(reader: Reader, row: AgentRow): Promise<boolean>;
   /** Whether the new agent shares the worktree of this agent. */
   shares(row: AgentRow): boolean;
   /** True if the creator is root, who may use all worktrees. */
@@ -56,13 +56,13 @@ export async function prepareWorkdir<T>(
   if (workdir === null || workdir === '') return insert(await make(workdir));
   const { path } = await folders.resolve(workdir, { to_create: true });
   return core.worktrees.hold(node_id, path, agent_id, async () => {
-    const recorded = await store.read((reader) => {
-      assertPathFree(reader, node_id, path, rights.shares);
+    const recorded = await store.read(async (reader) => {
+      await assertPathFree(reader, node_id, path, rights.shares);
       // An agent that runs there would suddenly be in the new worktree.
-      const others = agentsInFolder(reader, node_id, path).filter(isLive);
-      if (!others.every((row) => rights.mayOperate(reader, row))) throw problems.workdirNotSafe();
+      const others = (await agentsInFolder(reader, node_id, path)).filter(isLive);
+      for (const row of others) if (!(await rights.mayOperate(reader, row))) throw problems.workdirNotSafe();
       // True if all remaining agents share the worktree.
-      return agentsOfWorktree(reader, node_id, path).length > 0;
+      return (await agentsOfWorktree(reader, node_id, path)).length > 0;
     });
     return insert(await make(path, recorded));
   });
@@ -77,25 +77,25 @@ export function sharesWorktree(
 }
 
 /** Throws if another agent has a worktree at the path. `path`: a real path. */
-export function assertPathFree(
+export async function assertPathFree(
   reader: Reader,
   node_id: string,
   path: string,
   shares: (row: AgentRow) => boolean,
-): void {
-  const taken = agentsOfWorktree(reader, node_id, path).some((row) => !shares(row));
+): Promise<void> {
+  const taken = (await agentsOfWorktree(reader, node_id, path)).some((row) => !shares(row));
   if (taken) throw problems.workdirNotSafe();
 }
 
 /** Throws unless the folder is the worktree of an agent that the creator may operate. */
-function assertWorktreeAccess(
+async function assertWorktreeAccess(
   reader: Reader,
   node_id: string,
   path: string,
   mayOperate: WorktreeRights['mayOperate'],
-): void {
-  const has_access = agentsOfWorktree(reader, node_id, path).some((row) => mayOperate(reader, row));
-  if (!has_access) throw problems.workdirNotSafe();
+): Promise<void> {
+  for (const row of await agentsOfWorktree(reader, node_id, path)) if (await mayOperate(reader, row)) return;
+  throw problems.workdirNotSafe();
 }
 
 /** Throws unless the agent exists and may still work in its workdir. */
@@ -119,10 +119,10 @@ async function folderCheck(core: AgentBase, row: AgentRow): Promise<() => Promis
   const { path, claimed_by, is_foreign } = await resolveWorkdir(core, row);
   if (!isOwnClaim(row, claimed_by)) throw problems.workdirNotSafe();
   return () =>
-    core.store.read((reader) => {
+    core.store.read(async (reader) => {
       // The worktree of a deleted agent may belong to another agent by now.
-      if (findAgent(reader, row.id)?.num !== row.num) throw problems.agentNotFound();
-      if (is_foreign) assertAgentWorktreeAccess(core, reader, row, path);
+      if ((await findAgent(reader, row.id))?.num !== row.num) throw problems.agentNotFound();
+      if (is_foreign) await assertAgentWorktreeAccess(core, reader, row, path);
     });
 }
 
@@ -172,14 +172,14 @@ async function resolveWorkdir(core: AgentBase, row: AgentRow) {
  * Root's own agents work anywhere, but not those of a run, which may follow another user's definition. `member_id` outlives the
  * team, so that deleting the team gives its agents no more rights.
  */
-function assertAgentWorktreeAccess(
+async function assertAgentWorktreeAccess(
   { extensions }: AgentBase,
   reader: Reader,
   row: AgentRow,
   path: string,
-): void {
-  if (row.member_id === null && areRoot(reader, [row.owner_id])) return;
-  const mayUse = (_: Reader, other: AgentRow) =>
+): Promise<void> {
+  if (row.member_id === null && (await areRoot(reader, [row.owner_id]))) return;
+  const mayUse = async (_: Reader, other: AgentRow) =>
     row.team_num === null ? other.owner_id === row.owner_id : extensions.mayUseWorktree(reader, row, other);
-  assertWorktreeAccess(reader, row.node_id, path, mayUse);
+  await assertWorktreeAccess(reader, row.node_id, path, mayUse);
 }

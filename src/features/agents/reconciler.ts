@@ -42,11 +42,11 @@ export class Reconciler {
 
   /** The committed cursor of a session that is still followed. */
   load(session_id: string, node_id: string): Promise<SessionCursor | null> {
-    return this.#core.store.read((reader) => {
-      const session = findSession(reader, session_id);
+    return this.#core.store.read(async (reader) => {
+      const session = await findSession(reader, session_id);
       // A node is not trusted about sessions of other nodes.
       if (!session || session.state === 'ended' || session.node_id !== node_id) return null;
-      const { stdout, stderr } = spoolsOf(reader, session.num);
+      const { stdout, stderr } = await spoolsOf(reader, session.num);
       const cursor = (spool: SpoolRow) => {
         const { offset, base, tail } = spool;
         return { offset, base, tail, output: outputBytes(spool) };
@@ -54,28 +54,38 @@ export class Reconciler {
       return {
         session_id,
         agent_id: session.agent_id,
-        owner_id: findAgent(reader, session.agent_id)?.owner_id ?? '',
+        owner_id: (await findAgent(reader, session.agent_id))?.owner_id ?? '',
         streams: { stdout: cursor(stdout), stderr: cursor(stderr) },
         fact: session.fact,
-        acp: session.protocol === 'acp' ? { spilling: loadAcpState(reader, session.num).spilling } : null,
-        redactor: this.#core.secrets.redactorOf(reader, session_id),
+        acp:
+          session.protocol === 'acp'
+            ? { spilling: (await loadAcpState(reader, session.num)).spilling }
+            : null,
+        redactor: await this.#core.secrets.redactorOf(reader, session_id),
       };
     });
   }
 
   /** Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. */
   async reconcile(session_id: string, fact: SessionFact): Promise<void> {
-    await this.#core.store.write((tx) => {
-      const session = findSession(tx, session_id);
+    await this.#core.store.write(async (tx) => {
+      const session = await findSession(tx, session_id);
       if (!session || session.state === 'ended' || fact.number <= session.fact) return;
       const { body } = fact;
-      if (body.kind === 'started') this.#started(tx, session, body.pid, body.started_at_ms);
-      else if (body.kind === 'ended') this.#ended(tx, session, body.end);
+      if (body.kind === 'started') await this.#started(tx, session, body.pid, body.started_at_ms);
+      else if (body.kind === 'ended') await this.#ended(tx, session, body.end);
       else if (body.kind === 'trouble') {
-        this.#core.records.logError(tx, session.agent_id, session.id, body.code, body.error, body.details);
-        this.#core.records.publish(tx, session.agent_id);
+        await this.#core.records.logError(
+          tx,
+          session.agent_id,
+          session.id,
+          body.code,
+          body.error,
+          body.details,
+        );
+        await this.#core.records.publish(tx, session.agent_id);
       }
-      updateSession(tx, session.num, { fact: fact.number });
+      await updateSession(tx, session.num, { fact: fact.number });
       tx.afterCommit(() => this.#core.waits.changed(session_id));
     });
   }
@@ -89,11 +99,11 @@ export class Reconciler {
   }
 
   /** Like `reconcileWithoutProcess`, in a transaction. Does nothing for a session that has ended or is unknown. */
-  endWithoutProcess(tx: Tx, session_id: string, exit: Exit): void {
-    const session = findSession(tx, session_id);
+  async endWithoutProcess(tx: Tx, session_id: string, exit: Exit): Promise<void> {
+    const session = await findSession(tx, session_id);
     if (!session || session.state === 'ended') return;
-    const { stdout, stderr } = spoolsOf(tx, session.num);
-    this.#ended(tx, session, {
+    const { stdout, stderr } = await spoolsOf(tx, session.num);
+    await this.#ended(tx, session, {
       exit,
       sizes: { stdout: stdout.offset, stderr: stderr.offset },
       cleanup: null,
@@ -105,11 +115,11 @@ export class Reconciler {
 
   /** Another program changed the spool file: continues with its new content, and logs that output may be missing. */
   async rebase(session_id: string, { stream, offset, link }: SpoolLoss): Promise<void> {
-    await writeForLink(this.#core.store, link, (tx) => {
-      const session = findSession(tx, session_id);
+    await writeForLink(this.#core.store, link, async (tx) => {
+      const session = await findSession(tx, session_id);
       if (!session || session.state === 'ended') return;
-      rebaseSpool(tx, session.num, stream, offset);
-      this.#core.records.logError(
+      await rebaseSpool(tx, session.num, stream, offset);
+      await this.#core.records.logError(
         tx,
         session.agent_id,
         session.id,
@@ -120,14 +130,14 @@ export class Reconciler {
     });
   }
 
-  #started(tx: Tx, session: SessionRow, pid: number, started_at_ms: number): void {
+  async #started(tx: Tx, session: SessionRow, pid: number, started_at_ms: number): Promise<void> {
     if (session.state !== 'starting') return;
-    const agent = findAgent(tx, session.agent_id)!;
-    updateSession(tx, session.num, { state: 'running', pid, started_at: started_at_ms });
+    const agent = (await findAgent(tx, session.agent_id))!;
+    await updateSession(tx, session.num, { state: 'running', pid, started_at: started_at_ms });
     const acp = session.protocol === 'acp';
     const activity = acp ? 'starting' : 'working';
-    const status = this.#core.records.changeStatus(tx, agent, session.id, 'running', { activity });
-    updateAgent(tx, agent.num, {
+    const status = await this.#core.records.changeStatus(tx, agent, session.id, 'running', { activity });
+    await updateAgent(tx, agent.num, {
       status,
       exit_code: null,
       exit_signal: null,
@@ -143,36 +153,37 @@ export class Reconciler {
     });
     if (acp || agent.run_num !== null) {
       const begun = { agent_id: agent.id, session_id: session.id };
-      this.#core.facts.record(tx, 'session_started', session.id, begun);
+      await this.#core.facts.record(tx, 'session_started', session.id, begun);
     }
-    this.#core.records.publish(tx, agent.id);
+    await this.#core.records.publish(tx, agent.id);
   }
 
-  #ended(tx: Tx, session: SessionRow, end: SessionEnd): void {
-    const agent = findAgent(tx, session.agent_id)!;
-    const redactor = this.#core.secrets.redactor(tx, session.id);
+  async #ended(tx: Tx, session: SessionRow, end: SessionEnd): Promise<void> {
+    const agent = (await findAgent(tx, session.agent_id))!;
+    const redactor = await this.#core.secrets.redactor(tx, session.id);
     const { message } = end.exit;
     // The message is redacted because runs publish it too.
     const exit = { ...end.exit, message: message === null ? null : (redactor?.text(message) ?? message) };
     const leftovers = JSON.stringify(end.leftovers);
     const to: AgentStatus = finalStatus(exit, session.stopping === 1);
     const reason = to === 'failed' ? exit.reason : null;
-    if (reason && exit.message) this.#core.records.logError(tx, agent.id, session.id, reason, exit.message);
-    const failure = to === 'failed' ? (exit.message ?? lastErrors(tx, session)) : null;
+    if (reason && exit.message)
+      await this.#core.records.logError(tx, agent.id, session.id, reason, exit.message);
+    const failure = to === 'failed' ? (exit.message ?? (await lastErrors(tx, session))) : null;
     const shown = { exit_code: exit.exit_code, exit_signal: exit.exit_signal };
-    const status = this.#core.records.changeStatus(tx, agent, session.id, to, {
+    const status = await this.#core.records.changeStatus(tx, agent, session.id, to, {
       ...(exit.exit_code !== null && { exit_code: exit.exit_code }),
       ...(exit.exit_signal !== null && { exit_signal: exit.exit_signal }),
       ...(reason !== null && { reason }),
     });
-    updateSession(tx, session.num, {
+    await updateSession(tx, session.num, {
       state: 'ended',
       ...shown,
       reason,
       cleanup: end.cleanup,
       ended_at: end.ended_at_ms,
     });
-    updateAgent(tx, agent.num, {
+    await updateAgent(tx, agent.num, {
       status,
       ...shown,
       reason,
@@ -185,20 +196,20 @@ export class Reconciler {
       updated_at: this.#core.clock.now(),
     });
     if (isMeasured(agent)) tx.afterCommit(() => this.#core.summaries.measure(agent.id));
-    this.#core.session.onExit(tx, session.id, exit);
-    this.#core.outbox.enqueue(tx, session.node_id, session.id, 'forget', {});
-    this.#core.facts.record(tx, 'session_ended', session.id, {
+    await this.#core.session.onExit(tx, session.id, exit);
+    await this.#core.outbox.enqueue(tx, session.node_id, session.id, 'forget', {});
+    await this.#core.facts.record(tx, 'session_ended', session.id, {
       agent_id: agent.id,
       session_id: session.id,
       status,
       started_at_ms: session.started_at,
       message: exit.message,
     });
-    this.#core.records.publish(tx, agent.id);
+    await this.#core.records.publish(tx, agent.id);
   }
 }
 
 /** What the session wrote last to stderr. */
-function lastErrors(tx: Tx, { num: session_num, agent_num }: SessionRow): string {
+function lastErrors(tx: Tx, { num: session_num, agent_num }: SessionRow): Promise<string> {
   return lastOutputText(tx, { agent_num, session_num, stream: 'stderr' }, limits.failure_lines);
 }

@@ -38,9 +38,9 @@ export class AgentRecords {
   }
 
   /** Throws `agent not found` if the agent does not exist or the caller may not read it, and a 403 if only `action` is denied. */
-  find(reader: Reader, caller: Caller, action: Action, agent_id: string): AgentRow {
-    const row = this.mustFind(reader, agent_id);
-    authorize(caller, action, agentResource(reader, row), problems.agentNotFound);
+  async find(reader: Reader, caller: Caller, action: Action, agent_id: string): Promise<AgentRow> {
+    const row = await this.mustFind(reader, agent_id);
+    authorize(caller, action, await agentResource(reader, row), problems.agentNotFound);
     return row;
   }
 
@@ -50,10 +50,10 @@ export class AgentRecords {
    * Row, access and record are computed once per commit; the policy and the time since the last event are checked every
    * time. The query and its 43 columns took a third of the processor time of `GET /api/agents/{id}`.
    */
-  read(reader: Reader, caller: Caller, action: Action, agent_id: string): Readonly<Agent> {
-    const known = reader.memo(`agent ${agent_id}`, () => {
-      const row = this.mustFind(reader, agent_id);
-      return { row, resource: agentResource(reader, row), agent: keepJson(this.toAgent(row)) };
+  async read(reader: Reader, caller: Caller, action: Action, agent_id: string): Promise<Readonly<Agent>> {
+    const known = await reader.memo(`agent ${agent_id}`, async () => {
+      const row = await this.mustFind(reader, agent_id);
+      return { row, resource: await agentResource(reader, row), agent: keepJson(this.toAgent(row)) };
     });
     authorize(caller, action, known.resource, problems.agentNotFound);
     const now_activity = activity(known.row, this.#core.clock.now(), limits.quiet_after_ms);
@@ -64,64 +64,64 @@ export class AgentRecords {
   }
 
   /** Whether the policy allows the caller to take this action on the agent. */
-  may(reader: Reader, caller: Caller, action: Action, row: AgentRow): boolean {
-    return decide(caller, action, agentResource(reader, row)) === 'allow';
+  async may(reader: Reader, caller: Caller, action: Action, row: AgentRow): Promise<boolean> {
+    return decide(caller, action, await agentResource(reader, row)) === 'allow';
   }
 
   /** Finds an agent without authorization. Throws `agent not found`. */
-  mustFind(reader: Reader, agent_id: string): AgentRow {
-    const row = findAgent(reader, agent_id);
+  async mustFind(reader: Reader, agent_id: string): Promise<AgentRow> {
+    const row = await findAgent(reader, agent_id);
     if (!row) throw problems.agentNotFound();
     return row;
   }
 
   /** Publishes the record to streams. Call it last in a transaction. */
-  publish(tx: Tx, agent_id: string): void {
-    const row = this.mustFind(tx, agent_id);
-    this.#core.feed.append(tx, 'agent', row.owner_id, { ...this.toAgent(row) }, row.team_num, agent_id);
+  async publish(tx: Tx, agent_id: string): Promise<void> {
+    const row = await this.mustFind(tx, agent_id);
+    await this.#core.feed.append(tx, 'agent', row.owner_id, { ...this.toAgent(row) }, row.team_num, agent_id);
   }
 
   /** Deletes the record with the log and the restart timer, and publishes the deletion. */
-  remove(tx: Tx, row: AgentRow): void {
+  async remove(tx: Tx, row: AgentRow): Promise<void> {
     const { timers, events, feed } = this.#core;
     const record = { ...this.toAgent(row), deleted: true };
-    timers.clear(tx, 'agent_restart', row.id);
-    events.drop(tx, row.num);
-    deleteAgent(tx, row.num);
-    feed.append(tx, 'agent', row.owner_id, record, row.team_num, row.id);
+    await timers.clear(tx, 'agent_restart', row.id);
+    await events.drop(tx, row.num);
+    await deleteAgent(tx, row.num);
+    await feed.append(tx, 'agent', row.owner_id, record, row.team_num, row.id);
   }
 
   /**
    * Appends the status event of a transition and returns the new status. The caller updates the row. Throws if it is
    * illegal.
    */
-  changeStatus(
+  async changeStatus(
     tx: Tx,
     row: AgentRow,
     session_id: string,
     to: AgentStatus,
     fields: Record<string, unknown>,
-  ): AgentStatus {
+  ): Promise<AgentStatus> {
     const from = row.status;
     const status = transition(from, to);
     const ts_ms = this.#core.clock.now();
-    this.#core.events.append(tx, row.id, [
+    await this.#core.events.append(tx, row.id, [
       { type: 'status', session_id, ts_ms, fields: { status, previous_status: from, ...fields } },
     ]);
     return status;
   }
 
   /** Appends an `error` event. */
-  logError(
+  async logError(
     tx: Tx,
     agent_id: string,
     session_id: string | null,
     code: string,
     error: string,
     details: object = {},
-  ): void {
+  ): Promise<void> {
     const ts_ms = this.#core.clock.now();
-    this.#core.events.append(tx, agent_id, [
+    await this.#core.events.append(tx, agent_id, [
       { type: 'error', session_id, ts_ms, fields: { code, error, ...details } },
     ]);
   }

@@ -10,16 +10,16 @@ import { findAgent, findSession, updateAgent } from './queries/agents.ts';
 /** Schedules the restart after a failed session. The delay doubles each time, up to `limits.restart_backoff_ms_max`. */
 export function restartFacts(core: AgentCore): FactHandlers {
   return {
-    session_ended: (tx, { payload, ts_ms }) => {
-      const row = findAgent(tx, payload.agent_id);
+    session_ended: async (tx, { payload, ts_ms }) => {
+      const row = await findAgent(tx, payload.agent_id);
       if (row?.restart_policy !== 'on_failure' || row.session_id !== payload.session_id) return;
       if (payload.status !== 'failed' || row.session_state !== 'ended') return;
       // A session that ran longer than the longest delay resets the delay.
       const ran_ms = payload.started_at_ms === null ? 0 : ts_ms - payload.started_at_ms;
       const count = ran_ms > limits.restart_backoff_ms_max ? 0 : row.restart_count;
       const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);
-      updateAgent(tx, row.num, { restart_count: count + 1 });
-      core.timers.set(tx, 'agent_restart', row.id, core.clock.now() + wait_ms, {
+      await updateAgent(tx, row.num, { restart_count: count + 1 });
+      await core.timers.set(tx, 'agent_restart', row.id, core.clock.now() + wait_ms, {
         session_id: payload.session_id,
       });
     },
@@ -29,14 +29,14 @@ export function restartFacts(core: AgentCore): FactHandlers {
 /** Restarts the agent when its delay is over, unless it has been started, stopped or deleted in the meantime. */
 export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<TimerHandlers, 'agent_restart'> {
   return {
-    agent_restart: (tx, timer) => {
-      const row = findAgent(tx, timer.ref);
-      const session = findSession(tx, timer.payload.session_id);
+    agent_restart: async (tx, timer) => {
+      const row = await findAgent(tx, timer.ref);
+      const session = await findSession(tx, timer.payload.session_id);
       if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
       // A later request takes precedence.
       if (row.pending !== null) return;
-      lifecycle.enqueueStart(tx, row, SERVICE);
-      core.records.publish(tx, row.id);
+      await lifecycle.enqueueStart(tx, row, SERVICE);
+      await core.records.publish(tx, row.id);
     },
   };
 }

@@ -36,18 +36,18 @@ export class Secrets {
   }
 
   /** For long-lived readers: a function that returns the session's redactor, or null if there is nothing to redact. */
-  redactorOf(reader: Reader, session_id: string): () => Redactor | null {
-    const known = this.#find(reader, session_id);
+  async redactorOf(reader: Reader, session_id: string): Promise<() => Redactor | null> {
+    const known = await this.#find(reader, session_id);
     this.#remember(session_id, known);
     return () => this.#choose(known);
   }
 
   /** The session's redactor, for one use; null if there is nothing to redact. */
-  redactor(reader: Reader, session_id: string | null): Redactor | null {
+  async redactor(reader: Reader, session_id: string | null): Promise<Redactor | null> {
     if (session_id === null) return null;
     let known = this.#cache.get(session_id);
     if (!known) {
-      known = this.#find(reader, session_id);
+      known = await this.#find(reader, session_id);
       this.#remember(session_id, known);
     }
     return this.#choose(known);
@@ -57,9 +57,9 @@ export class Secrets {
     return this.#options.redact_env() ? everything : token;
   }
 
-  #find(reader: Reader, session_id: string): SessionRedactors {
-    const session = findSession(reader, session_id);
-    const agent = session && findAgent(reader, session.agent_id);
+  async #find(reader: Reader, session_id: string): Promise<SessionRedactors> {
+    const session = await findSession(reader, session_id);
+    const agent = session && (await findAgent(reader, session.agent_id));
     const token = this.#options.actorToken(session_id);
     const own = token === null ? [] : [{ name: 'SVC_ACTOR_TOKEN', value: token }];
     const env = agent ? collectSecrets(JSON.parse(agent.env), agent.preset) : [];

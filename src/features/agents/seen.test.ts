@@ -12,15 +12,15 @@ beforeEach(async () => {
   fixture = await FeaturesFixture.make();
   for (const { user_id: id, username } of [ANA, BEN]) await addUser(fixture.store, { id, username });
   agent_num = await addAgent(fixture.store, 'agt_1');
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const heads = { agent_num, last_seq: 7, first_seq: 1, bytes: 0 };
-    tx.run(
+    await tx.run(
       tx.sql
         .insertInto('heads')
         .values(heads)
         .onConflict((conflict) => conflict.column('agent_num').doUpdateSet(heads)),
     );
-    tx.run(tx.sql.updateTable('agents').set({ owner_id: ANA.user_id }).where('num', '=', agent_num));
+    await tx.run(tx.sql.updateTable('agents').set({ owner_id: ANA.user_id }).where('num', '=', agent_num));
   });
   marks = new SeenMarks(fixture.core);
 });
@@ -49,11 +49,11 @@ test('people have their own marks, only on agents that they may read', async () 
 test('pages have a cursor for the rest', async () => {
   await marks.mark(ANA, 'agt_1', 1);
   const second = await addAgent(fixture.store, 'agt_2');
-  await fixture.store.write((tx) => {
-    tx.run(
+  await fixture.store.write(async (tx) => {
+    await tx.run(
       tx.sql.insertInto('agents_seen').values({ user_id: ANA.user_id, agent_num: second, last_seen: 2 }),
     );
-    tx.run(tx.sql.updateTable('agents').set({ owner_id: ANA.user_id }).where('num', '=', second));
+    await tx.run(tx.sql.updateTable('agents').set({ owner_id: ANA.user_id }).where('num', '=', second));
   });
   const first = await marks.list(ANA, { limit: 1 });
   expect(first.items.map(({ agent_id }) => agent_id)).toEqual(['agt_1']);

@@ -25,9 +25,9 @@ export class SeenMarks {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const limit = request.limit ?? limits.page_items_default;
     const after_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#core.store.read((reader) => {
+    return this.#core.store.read(async (reader) => {
       const view = viewOf(caller);
-      const rows = listSeen(reader, caller.user_id, view, {
+      const rows = await listSeen(reader, caller.user_id, view, {
         after_num,
         limit: paged ? limit + 1 : undefined,
       });
@@ -45,11 +45,11 @@ export class SeenMarks {
    * Throws `agent not found` if the caller may not read the agent.
    */
   mark(caller: Caller, agent_id: string, seq: number): Promise<SeenMark> {
-    return this.#core.store.write((tx) => {
-      const row = this.#core.records.find(tx, caller, 'agent.mark_seen', agent_id);
-      const before = seenBy(tx, caller.user_id, row.num);
+    return this.#core.store.write(async (tx) => {
+      const row = await this.#core.records.find(tx, caller, 'agent.mark_seen', agent_id);
+      const before = await seenBy(tx, caller.user_id, row.num);
       const last_seen = Math.max(before, Math.min(seq, row.last_seq ?? 0));
-      if (last_seen > before) raiseSeen(tx, { user_id: caller.user_id, agent_num: row.num, last_seen });
+      if (last_seen > before) await raiseSeen(tx, { user_id: caller.user_id, agent_num: row.num, last_seen });
       return { agent_id, last_seen };
     });
   }

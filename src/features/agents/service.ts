@@ -15,12 +15,11 @@ import type {
   Folders,
   FoundFiles,
 } from '../../core/node.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
 import { type Action, authorize, viewOf } from '../../core/policy.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Session } from '../../core/session.ts';
 import type { Audience } from '../../events/feed.ts';
-import { spoolsOf } from '../../store/event-rows/spools.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
@@ -110,8 +109,8 @@ export class Agents {
       request.limit ?? (paged ? sharedLimits.page_items_default : sharedLimits.plain_list_items_max);
     const { label = [], q = '', ...exact } = filter;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#core.store.read((reader) => {
-      const rows = listAgents(reader, {
+    return this.#core.store.read(async (reader) => {
+      const rows = await listAgents(reader, {
         view: viewOf(caller),
         ...exact,
         labels: label.map(splitLabel),
@@ -146,7 +145,8 @@ export class Agents {
     const node = this.#core.nodes.get(request.node_id);
     const [id_of_key, earlier] = this.#idsOf(caller, idempotency_key);
     const known = await this.#core.store.read(
-      (reader) => findAgent(reader, id_of_key) ?? (earlier && findAgent(reader, earlier)),
+      async (reader) =>
+        (await findAgent(reader, id_of_key)) ?? (earlier && (await findAgent(reader, earlier))),
     );
     // The same request was made within the key's lifetime, and its response was lost.
     const is_repeat = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
@@ -173,8 +173,8 @@ export class Agents {
 
   /** How many other agents of the owner have the same name, and the ids of the newest, at most `limit`. */
   namesakes(agent: Agent, limit: number): Promise<{ ids: string[]; count: number }> {
-    return this.#core.store.read((reader) => {
-      const { ids, count } = idsNamed(reader, agent.owner_id, agent.name, limit + 1);
+    return this.#core.store.read(async (reader) => {
+      const { ids, count } = await idsNamed(reader, agent.owner_id, agent.name, limit + 1);
       return { ids: ids.filter((id) => id !== agent.id).slice(0, limit), count: count - 1 };
     });
   }
@@ -207,8 +207,8 @@ export class Agents {
 
   /** The agents that a new one of this name replaces. Agents of runs are not replaced: they belong to the run's history. */
   async #replaceable(caller: Caller, name: string): Promise<AgentRow[]> {
-    const rows = await this.#core.store.read((reader) =>
-      agentsNamed(reader, caller.user_id, name).filter(({ team_num }) => team_num === null),
+    const rows = await this.#core.store.read(async (reader) =>
+      (await agentsNamed(reader, caller.user_id, name)).filter(({ team_num }) => team_num === null),
     );
     if (rows.some(isLive)) throw problems.agentRunning();
     return rows;
@@ -216,8 +216,8 @@ export class Agents {
 
   /** Ignores unchanged values and does not audit them. Throws `agent is running` for fields that need a stopped agent. */
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
-    await this.#core.store.write((tx) => {
-      const row = this.#core.records.find(tx, caller, 'agent.change', agent_id);
+    await this.#core.store.write(async (tx) => {
+      const row = await this.#core.records.find(tx, caller, 'agent.change', agent_id);
       const { name, labels, command, argv, env, restart_policy, permission_mode } = changes;
       const needs_rest = [command, argv, env, restart_policy, permission_mode].some(
         (value) => value !== undefined,
@@ -234,11 +234,11 @@ export class Agents {
         ...(permission_mode !== undefined && { permission_mode }),
       };
       if (!differs(row, values)) return;
-      updateAgent(tx, row.num, { ...values, updated_at: this.#core.clock.now() });
-      if (restart_policy === 'never') this.#core.timers.clear(tx, 'agent_restart', agent_id);
+      await updateAgent(tx, row.num, { ...values, updated_at: this.#core.clock.now() });
+      if (restart_policy === 'never') await this.#core.timers.clear(tx, 'agent_restart', agent_id);
       const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
-      this.#audit(tx, caller, 'agent_updated', row, { changed });
-      this.#core.records.publish(tx, agent_id);
+      await this.#audit(tx, caller, 'agent_updated', row, { changed });
+      await this.#core.records.publish(tx, agent_id);
     });
     return this.#record(caller, 'agent.change', agent_id);
   }
@@ -290,7 +290,7 @@ export class Agents {
     return this.#pending.withdraw(this.#findOperable(caller, agent_id), toPrincipal(caller));
   }
 
-  #findOperable(caller: Caller, agent_id: string): (reader: Reader) => AgentRow {
+  #findOperable(caller: Caller, agent_id: string): (reader: Reader) => Promise<AgentRow> {
     return (reader) => this.#core.records.find(reader, caller, 'agent.drive', agent_id);
   }
 
@@ -311,18 +311,22 @@ export class Agents {
       this.#core.records.find(reader, caller, 'agent.drive', agent_id),
     );
     await this.#core.nodes.get(node_id).reach();
-    const intent_id = await store.write((tx) => {
-      const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
+    const intent_id = await store.write(async (tx) => {
+      const row = await this.#core.records.find(tx, caller, 'agent.drive', agent_id);
       if (row.status !== 'running' || row.session_id === null) throw problems.agentNotRunning();
       if (row.protocol === 'acp') throw problems.agentSpeaksAcp();
       if (row.stdin !== 1) throw problems.agentNoStdin();
-      const session = findSession(tx, row.session_id)!;
+      const session = (await findSession(tx, row.session_id))!;
       if (session.stdin_lost === 1) throw problems.stdinLost();
-      updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
-      this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
+      await updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
+      await this.#audit(tx, caller, 'agent_input_sent', row, {
+        session_id: session.id,
+        bytes: bytes.length,
+        eof,
+      });
       if (idempotency_key !== null) {
         const answer = { status: 200, location: null, body: this.#core.records.toAgent(row) };
-        idempotency.storeWith(tx, caller, idempotency_key, answer);
+        await idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
@@ -346,11 +350,11 @@ export class Agents {
     const { node_id } = await store.read(find);
     // Before anything changes, because files on an unreachable node could not be removed later.
     await this.#core.nodes.get(node_id).reach();
-    const row = await store.write((tx) => {
-      const found = find(tx);
+    const row = await store.write(async (tx) => {
+      const found = await find(tx);
       if (isLive(found) && !options.force) throw problems.agentRunning();
       // The restart policy must not start it while its folder is removed.
-      timers.clear(tx, 'agent_restart', agent_id);
+      await timers.clear(tx, 'agent_restart', agent_id);
       return found;
     });
     const principal = toPrincipal(caller);
@@ -380,7 +384,7 @@ export class Agents {
    * deletion may touch it; and of the agents that share a worktree, the last one decides about it.
    */
   async #deleteStopped(
-    find: (reader: Reader) => AgentRow,
+    find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     force: boolean,
   ): Promise<Released> {
@@ -389,7 +393,7 @@ export class Agents {
   }
 
   async #removeStopped(
-    find: (reader: Reader) => AgentRow,
+    find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     force: boolean,
   ): Promise<Released> {
@@ -399,12 +403,12 @@ export class Agents {
     const released = await releaseWorktree(this.#core, row, force);
     const { worktree_kept, branch_kept, of_others } = released;
     if (worktree_kept && !of_others) await this.#core.summaries.measureNow(row.id);
-    await store.write((tx) => {
-      const now = find(tx);
+    await store.write(async (tx) => {
+      const now = await find(tx);
       if (isLive(now)) throw problems.agentRunning();
-      this.#core.records.remove(tx, now);
-      if (!of_others) this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
-      this.#audit(tx, principal, 'agent_deleted', now, {
+      await this.#core.records.remove(tx, now);
+      if (!of_others) await this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
+      await this.#audit(tx, principal, 'agent_deleted', now, {
         name: now.name,
         ...(worktree_kept && { worktree_kept: worktree_kept.reason }),
         ...(branch_kept && { branch_kept: branch_kept.reason }),
@@ -418,15 +422,16 @@ export class Agents {
     const limit = request.limit ?? sharedLimits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_number = readCursor(request.cursor, 'number')?.[0];
-    return this.#core.store.read((reader) => {
-      const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
-      const rows = listSessions(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
-      return page(
-        rows,
-        paged ? limit : rows.length,
-        (item) => toSession(item, spoolsOf(reader, item.num)),
-        (item) => [item.number],
-      );
+    return this.#core.store.read(async (reader) => {
+      const row = await this.#core.records.find(reader, caller, 'agent.read', agent_id);
+      const rows = await listSessions(reader, row.num, {
+        before_number,
+        limit: paged ? limit + 1 : undefined,
+      });
+      const { items, ...rest } = pageOfRows(rows, paged ? limit : rows.length, (item) => [item.number]);
+      const sessions: Session[] = [];
+      for (const item of items) sessions.push(await toSession(reader, item));
+      return { items: sessions, ...rest };
     });
   }
 
@@ -454,8 +459,8 @@ export class Agents {
 
   /** Throws unless the caller may read the agent. Returns who may, for streams and pages of the log. */
   authorizeRead(caller: Caller, agent_id: string): Promise<Audience> {
-    return this.#core.store.read((reader) => {
-      const { owner_id, team_num } = this.#core.records.find(reader, caller, 'agent.read', agent_id);
+    return this.#core.store.read(async (reader) => {
+      const { owner_id, team_num } = await this.#core.records.find(reader, caller, 'agent.read', agent_id);
       return { owner_id, team_num, agent_id };
     });
   }
@@ -474,14 +479,14 @@ export class Agents {
     return readInWorkdir(this.#core, row, () => read(folders, request));
   }
 
-  #audit(
+  async #audit(
     tx: Tx,
     { user_id, ip }: Principal,
     event: AuditEvent,
     { id: agent_id, workdir }: AgentRow,
     details: Record<string, unknown>,
-  ): void {
-    this.#core.audit.record(tx, { event, agent_id, workdir, user_id, ip, details });
+  ): Promise<void> {
+    await this.#core.audit.record(tx, { event, agent_id, workdir, user_id, ip, details });
   }
 }
 

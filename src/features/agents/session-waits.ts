@@ -18,7 +18,11 @@ export class SessionWaits {
    * Resolves to true once `check` returns true for the committed rows, and to false after `timeout_ms`. Checks first, and
    * again after each change of the session.
    */
-  async until(session_id: string, check: (reader: Reader) => boolean, timeout_ms: number): Promise<boolean> {
+  async until(
+    session_id: string,
+    check: (reader: Reader) => Promise<boolean>,
+    timeout_ms: number,
+  ): Promise<boolean> {
     const waiters = this.#waiting.get(session_id) ?? new Set();
     this.#waiting.set(session_id, waiters);
     const deadline = performance.now() + timeout_ms;

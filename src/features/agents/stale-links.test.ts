@@ -18,7 +18,7 @@ beforeEach(async () => {
   epoch = 0;
   ends = [];
   const fields = { grpc_target: 'https://main:1', tls_server_name: null, default_worktree_root: null };
-  await fixture.store.write((tx) => void insertNode(tx, { id: 'main', name: 'main', ...fields }, 1));
+  await fixture.store.write((tx) => insertNode(tx, { id: 'main', name: 'main', ...fields }, 1));
   node.link = await newLink();
 });
 afterEach(() => fixture.end());

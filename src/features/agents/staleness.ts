@@ -14,16 +14,16 @@ export async function markStale(core: AgentCore, node_id: string, since_ms: numb
     since_ms === null ? staleAgents(reader, node_id) : agentsToMarkStale(reader, node_id),
   );
   for (let from = 0; from < ids.length; from += limits.stale_agents_per_write) {
-    await store.write((tx) => {
+    await store.write(async (tx) => {
       for (const id of ids.slice(from, from + limits.stale_agents_per_write)) {
-        const agent = findAgent(tx, id);
+        const agent = await findAgent(tx, id);
         if (!agent) continue;
-        updateAgent(tx, agent.num, { stale_since: since_ms, updated_at: core.clock.now() });
+        await updateAgent(tx, agent.num, { stale_since: since_ms, updated_at: core.clock.now() });
         if (since_ms !== null) {
           const error = 'the node of this agent does not answer; the agent continues there';
-          core.records.logError(tx, id, agent.session_id, 'node_unreachable', error, { node_id });
+          await core.records.logError(tx, id, agent.session_id, 'node_unreachable', error, { node_id });
         }
-        core.records.publish(tx, id);
+        await core.records.publish(tx, id);
       }
     });
   }

@@ -76,10 +76,10 @@ export class Summaries {
     const size = await this.#size(row);
     const diff = size && JSON.stringify(size);
     if (diff === row.diff || this.#closed) return;
-    await store.write((tx) => {
-      if (findAgent(tx, agent_id)?.num !== row.num) return;
-      updateAgent(tx, row.num, { diff });
-      records.publish(tx, agent_id);
+    await store.write(async (tx) => {
+      if ((await findAgent(tx, agent_id))?.num !== row.num) return;
+      await updateAgent(tx, row.num, { diff });
+      await records.publish(tx, agent_id);
     });
   }
 

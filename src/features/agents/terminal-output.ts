@@ -7,12 +7,12 @@ import type { Redactor } from '../../core/redaction.ts';
 /**
  * `text`: the message as JSON, which is returned unchanged if it contains no secret. Each message is redacted separately.
  */
-export function withoutSecrets(message: Message, text: string, redactor: () => Redactor | null): string {
+export function withoutSecrets(message: Message, text: string, redactor: Redactor | null): string {
   if (message.kind !== 'notification' || message.method !== CLIENT_METHODS.session_update) return text;
   const output = isRecord(message.params) ? findOutput(message.params.update) : null;
   if (typeof output?.data !== 'string') return text;
   const bytes = Buffer.from(output.data, 'base64');
-  const redacted = redactor()?.take(bytes, { last: true }).bytes ?? bytes;
+  const redacted = redactor?.take(bytes, { last: true }).bytes ?? bytes;
   if (bytes.equals(redacted)) return text;
   const copy = JSON.parse(text) as { params: { update: unknown } };
   findOutput(copy.params.update)!.data = Buffer.from(redacted).toString('base64');

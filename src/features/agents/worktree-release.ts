@@ -35,8 +35,8 @@ export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boo
 
 /** Why the folder is not this agent's to release; null if it is. */
 export async function whyOfOthers(core: AgentCore, row: AgentRow): Promise<string | null> {
-  const sharing = await core.store.read((reader) =>
-    agentsOfWorktree(reader, row.node_id, row.workdir).filter(({ num }) => num !== row.num),
+  const sharing = await core.store.read(async (reader) =>
+    (await agentsOfWorktree(reader, row.node_id, row.workdir)).filter(({ num }) => num !== row.num),
   );
   if (sharing.length > 0) return `other agents use it: ${sharing.map(({ id }) => id).join(', ')}`;
   return (await ownsWorktree(core, row)) ? null : 'it is another agent’s';

@@ -21,12 +21,12 @@ const newestAudit = preparedQuery((builder) =>
 const newAudit = preparedInsert('audit');
 
 /** The number and hash of the newest record; undefined if there are none. */
-export function lastAudit(reader: Reader): Pick<AuditRow, 'id' | 'hash'> | undefined {
+export function lastAudit(reader: Reader): Promise<Pick<AuditRow, 'id' | 'hash'> | undefined> {
   return reader.get(newestAudit(reader));
 }
 
-export function insertAudit(tx: Tx, row: AuditRow): void {
-  tx.run(newAudit(tx, row));
+export async function insertAudit(tx: Tx, row: AuditRow): Promise<void> {
+  await tx.run(newAudit(tx, row));
 }
 
 /** Records before `before`, newest first, at most `limit`. */
@@ -34,7 +34,7 @@ export function listAudit(
   reader: Reader,
   filter: AuditFilter,
   { before, limit }: { before: number | undefined; limit: number },
-): AuditRow[] {
+): Promise<AuditRow[]> {
   let query = reader.sql.selectFrom('audit').selectAll().orderBy('id', 'desc');
   if (filter.event !== undefined) query = query.where('event', '=', filter.event as AuditRow['event']);
   if (filter.user_id !== undefined) query = query.where('user_id', '=', filter.user_id);
@@ -46,14 +46,14 @@ export function listAudit(
 }
 
 /** Records after `after`, oldest first, at most `limit`. */
-export function auditAfter(reader: Reader, after: number, limit: number): AuditRow[] {
+export function auditAfter(reader: Reader, after: number, limit: number): Promise<AuditRow[]> {
   return reader.all(
     reader.sql.selectFrom('audit').selectAll().where('id', '>', after).orderBy('id').limit(limit),
   );
 }
 
 /** The workdir of an agent; null if the agent does not exist. */
-export function findWorkdir(reader: Reader, agent_id: string): string | null {
+export async function findWorkdir(reader: Reader, agent_id: string): Promise<string | null> {
   const agent = reader.sql.selectFrom('agents').select('workdir').where('id', '=', agent_id);
-  return reader.get(agent)?.workdir ?? null;
+  return (await reader.get(agent))?.workdir ?? null;
 }

@@ -33,8 +33,8 @@ async function tamper(sql: string): Promise<void> {
 
 describe('audit', () => {
   it('commits a record together with its action, or neither', async () => {
-    const act = fixture.store.write((tx) => {
-      fixture.audit.record(tx, { event: 'agent_created', user_id: 'usr_a', ip: null });
+    const act = fixture.store.write(async (tx) => {
+      await fixture.audit.record(tx, { event: 'agent_created', user_id: 'usr_a', ip: null });
       throw new Error('no');
     });
     await expect(act).rejects.toThrow('no');
@@ -48,11 +48,11 @@ describe('audit', () => {
       reader.get(reader.sql.selectFrom('agents').select('workdir')),
     );
     const entry = { event: 'permission_reviewed', user_id: null, ip: null } as const;
-    await fixture.store.write((tx) => {
-      fixture.audit.record(tx, { ...entry, agent_id: 'agt_a' });
-      fixture.audit.record(tx, { ...entry, agent_id: 'agt_a', workdir: '/elsewhere' });
-      fixture.audit.record(tx, { ...entry, agent_id: 'agt_deleted' });
-      fixture.audit.record(tx, entry);
+    await fixture.store.write(async (tx) => {
+      await fixture.audit.record(tx, { ...entry, agent_id: 'agt_a' });
+      await fixture.audit.record(tx, { ...entry, agent_id: 'agt_a', workdir: '/elsewhere' });
+      await fixture.audit.record(tx, { ...entry, agent_id: 'agt_deleted' });
+      await fixture.audit.record(tx, entry);
     });
     const { items } = await fixture.audit.list({}, {});
     expect(items.map(({ workdir }) => workdir).toReversed()).toEqual([

@@ -58,8 +58,8 @@ export class Audit {
   }
 
   /** Writes one record in the transaction of the action that it describes. */
-  record(tx: Tx, entry: AuditEntry): void {
-    const before = lastAudit(tx);
+  async record(tx: Tx, entry: AuditEntry): Promise<void> {
+    const before = await lastAudit(tx);
     const row = {
       id: (before?.id ?? 0) + 1,
       ts: this.#clock.now(),
@@ -68,11 +68,11 @@ export class Audit {
       agent_id: entry.agent_id ?? null,
       user_id: entry.user_id,
       ip: entry.ip,
-      workdir: entry.workdir ?? (entry.agent_id ? findWorkdir(tx, entry.agent_id) : null),
+      workdir: entry.workdir ?? (entry.agent_id ? await findWorkdir(tx, entry.agent_id) : null),
       details: JSON.stringify(entry.details ?? {}),
     };
     const hash = auditHash(before?.hash ?? GENESIS, row);
-    insertAudit(tx, { ...row, hash });
+    await insertAudit(tx, { ...row, hash });
     tx.afterCommit(() => {
       const { id, ts, level, details, ...fields } = row;
       this.#log[row.level](
@@ -86,8 +86,8 @@ export class Audit {
   list(filter: AuditFilter, request: PageRequest): Promise<Page<AuditRecord>> {
     const limit = request.limit ?? limits.page_items_max;
     const before = readCursor(request.cursor, 'number')?.[0];
-    return this.#store.read((reader) => {
-      const rows = listAudit(reader, filter, { before, limit: limit + 1 });
+    return this.#store.read(async (reader) => {
+      const rows = await listAudit(reader, filter, { before, limit: limit + 1 });
       return page(rows, limit, shape, (row) => [row.id]);
     });
   }

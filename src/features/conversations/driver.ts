@@ -35,7 +35,7 @@ export interface DriverOptions {
 }
 
 /** Sends the first message of a session. `newest`: the ACP version to offer. */
-export function initializeAgent(transaction: AcpTransaction, newest: number): void {
+export async function initializeAgent(transaction: AcpTransaction, newest: number): Promise<void> {
   if (transaction.state.phase !== 'starting') return;
   const info = { name: 'svc', title: 'svc', version };
   const elicitation = { form: {}, url: {} };
@@ -52,12 +52,12 @@ export function initializeAgent(transaction: AcpTransaction, newest: number): vo
       subagents: {},
     },
   });
-  setSilenceTimer(transaction);
+  await setSilenceTimer(transaction);
 }
 
 /** Sets a timer that reports the agent as silent if it does not answer a message that precedes its first prompt. */
-export function setSilenceTimer({ tx, core, session, now }: AcpTransaction): void {
-  core.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
+export async function setSilenceTimer({ tx, core, session, now }: AcpTransaction): Promise<void> {
+  await core.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
 }
 
 type Reactions = {
@@ -65,131 +65,136 @@ type Reactions = {
     transaction: AcpTransaction,
     event: Extract<AcpEvent, { kind: K }>,
     options: DriverOptions,
-  ) => void;
+  ) => Promise<void>;
 };
 
 const reactions: Reactions = {
-  initialized: (transaction) => {
-    clearSilenceTimer(transaction);
+  initialized: async (transaction) => {
+    await clearSilenceTimer(transaction);
     open(transaction);
   },
-  authenticated: (transaction) => {
-    if (transaction.state.phase === 'ready') ready(transaction);
+  authenticated: async (transaction) => {
+    if (transaction.state.phase === 'ready') await ready(transaction);
     else open(transaction);
   },
-  open_failed: (transaction, { method, error }) => openFailed(transaction, method, error.message),
-  opened: (transaction) => {
+  open_failed: async (transaction, { method, error }) => openFailed(transaction, method, error.message),
+  opened: async (transaction) => {
     applyPermissionMode(transaction);
-    if (isApplying(transaction)) setSilenceTimer(transaction);
-    else ready(transaction);
+    if (isApplying(transaction)) await setSilenceTimer(transaction);
+    else await ready(transaction);
   },
-  auth_required: (transaction) => {
+  auth_required: async (transaction) => {
     const methods = transaction.state.auth_methods;
-    reportBlocked(transaction, 'auth_required', 'the agent requires a sign-in first', { methods });
+    await reportBlocked(transaction, 'auth_required', 'the agent requires a sign-in first', { methods });
   },
-  failed: (transaction, { code, message }) => {
-    clearSilenceTimer(transaction);
+  failed: async (transaction, { code, message }) => {
+    await clearSilenceTimer(transaction);
     transaction.error(code, message);
     const { tx, core, session, agent } = transaction;
     const failed = { agent_id: agent.id, session_id: session.id, error: transaction.redact(message) };
-    core.facts.record(tx, 'acp_failed', session.id, failed);
+    await core.facts.record(tx, 'acp_failed', session.id, failed);
   },
-  turn_ended: (transaction, { prompt_id, stop_reason, error }) => {
+  turn_ended: async (transaction, { prompt_id, stop_reason, error }) => {
     const { tx, core, session, agent } = transaction;
-    core.timers.clear(tx, 'turn_cancel', session.id);
-    const prompt = findPrompt(tx, agent.num, prompt_id);
-    if (prompt) updatePrompt(tx, prompt.num, { state: 'ended', stop_reason, ended_at: transaction.now });
+    await core.timers.clear(tx, 'turn_cancel', session.id);
+    const prompt = await findPrompt(tx, agent.num, prompt_id);
+    if (prompt)
+      await updatePrompt(tx, prompt.num, { state: 'ended', stop_reason, ended_at: transaction.now });
     if (error) transaction.error('prompt_failed', error.message, { prompt_id });
     if (agent.run_num !== null) {
       const ended = { agent_id: agent.id, session_id: session.id, prompt_id, stop_reason };
-      core.facts.record(tx, 'turn_ended', session.id, ended);
+      await core.facts.record(tx, 'turn_ended', session.id, ended);
     }
-    sendNext(transaction);
+    await sendNext(transaction);
   },
-  idle: (transaction) => {
+  idle: async (transaction) => {
     const { tx, core, session } = transaction;
-    core.timers.clear(tx, 'turn_cancel', session.id);
-    sendNext(transaction);
+    await core.timers.clear(tx, 'turn_cancel', session.id);
+    await sendNext(transaction);
   },
   permission_requested: (transaction, { request, permission, requester }, options) =>
     openReview(transaction, { request, permission, requester }, options.review_timeout_ms(), options.routing),
-  permission_unreadable: (transaction, { request }) => {
+  permission_unreadable: async (transaction, { request }) => {
     const message = 'the agent sent a permission request that is not valid ACP';
     transaction.error('permission_unreadable', message);
     transaction.respond(request.id, { error: rpcErrors.invalidParams });
   },
   input_requested: (transaction, { request, elicitation }, options) =>
     openElicitation(transaction, request, elicitation, options.review_timeout_ms()),
-  input_unreadable: (transaction, { request, reason }) => {
+  input_unreadable: async (transaction, { request, reason }) => {
     transaction.error('elicitation_unreadable', `the agent's request for input was refused: ${reason}`);
     const { code, message } = rpcErrors.invalidParams;
     transaction.respond(request.id, { error: { code, message: `${message}: ${reason}` } });
   },
   input_completed: (transaction, { acp_id }) => completeElicitations(transaction, acp_id),
-  refused: (transaction, { request, error }) => transaction.respond(request.id, { error }),
-  withdrawn: (transaction, { id, requests }) => {
-    withdrawReviews(transaction, id);
-    withdrawElicitations(transaction, id);
+  refused: async (transaction, { request, error }) => transaction.respond(request.id, { error }),
+  withdrawn: async (transaction, { id, requests }) => {
+    await withdrawReviews(transaction, id);
+    await withdrawElicitations(transaction, id);
     for (const request of requests) transaction.respond(request.id, { error: rpcErrors.requestCancelled });
   },
-  answered: (transaction, { asked: received, error }, options) => {
+  answered: async (transaction, { asked: received, error }, options) => {
     transaction.tx.afterCommit(() => options.onResponse(received.id, error));
-    if (isPermissionMode(transaction, received.id)) permissionModeAnswered(transaction, error);
+    if (isPermissionMode(transaction, received.id)) await permissionModeAnswered(transaction, error);
   },
 };
 
-export function react(transaction: AcpTransaction, event: AcpEvent, options: DriverOptions): void {
+export async function react(
+  transaction: AcpTransaction,
+  event: AcpEvent,
+  options: DriverOptions,
+): Promise<void> {
   const reaction = reactions[event.kind] as Reactions[keyof Reactions];
-  reaction(transaction, event as never, options);
+  await reaction(transaction, event as never, options);
 }
 
-function permissionModeAnswered(transaction: AcpTransaction, error: RpcError | null): void {
+async function permissionModeAnswered(transaction: AcpTransaction, error: RpcError | null): Promise<void> {
   if (error) {
     const message = `the agent refused the mode in which it would ask before it acts: ${error.message}`;
     transaction.error('permission_mode_refused', message);
   }
   if (isApplying(transaction)) return;
-  clearSilenceTimer(transaction);
-  ready(transaction);
+  await clearSilenceTimer(transaction);
+  await ready(transaction);
 }
 
-function clearSilenceTimer({ tx, core, session }: AcpTransaction): void {
-  core.timers.clear(tx, 'acp_silent', session.id);
+async function clearSilenceTimer({ tx, core, session }: AcpTransaction): Promise<void> {
+  await core.timers.clear(tx, 'acp_silent', session.id);
 }
 
 /** Reports why the agent accepts no prompts yet: in its log and, for a team's member, to its run. */
-export function reportBlocked(
+export async function reportBlocked(
   transaction: AcpTransaction,
   code: string,
   reason: string,
   more: Record<string, unknown> = {},
-): void {
+): Promise<void> {
   transaction.error(code, reason, more);
   const { tx, core, session, agent } = transaction;
   if (agent.run_num === null) return;
   const waiting = { agent_id: agent.id, session_id: session.id, reason };
-  core.facts.record(tx, 'acp_waits', session.id, waiting);
+  await core.facts.record(tx, 'acp_waits', session.id, waiting);
 }
 
-function ready(transaction: AcpTransaction): void {
-  sendNext(transaction);
+async function ready(transaction: AcpTransaction): Promise<void> {
+  await sendNext(transaction);
   const { tx, core, session, agent } = transaction;
   if (agent.run_num === null) return;
-  core.facts.record(tx, 'session_ready', session.id, {
+  await core.facts.record(tx, 'session_ready', session.id, {
     agent_id: agent.id,
     session_id: session.id,
   });
 }
 
 /** Sends the oldest queued prompt if the agent accepts one. */
-export function sendNext(transaction: AcpTransaction): void {
+export async function sendNext(transaction: AcpTransaction): Promise<void> {
   const { tx, agent, session, state } = transaction;
   if (state.phase !== 'ready' || state.turn !== null || state.work.busy || isApplying(transaction)) return;
   // A prompt sent now would be lost with this session, so it stays queued for the next one.
   if (session.stopping === 1 || session.stdin_lost === 1) return;
-  const prompt = nextPrompt(tx, agent.num);
+  const prompt = await nextPrompt(tx, agent.num);
   if (!prompt) return;
-  updatePrompt(tx, prompt.num, { state: 'sent', session_num: session.num, sent_at: transaction.now });
+  await updatePrompt(tx, prompt.num, { state: 'sent', session_num: session.num, sent_at: transaction.now });
   transaction.request(
     AGENT_METHODS.session_prompt,
     { sessionId: state.acp_session_id, prompt: JSON.parse(prompt.content) },
@@ -197,7 +202,7 @@ export function sendNext(transaction: AcpTransaction): void {
   );
   if (agent.run_num === null) return;
   const began = { agent_id: agent.id, session_id: session.id, prompt_id: prompt.id };
-  transaction.core.facts.record(tx, 'turn_began', session.id, began);
+  await transaction.core.facts.record(tx, 'turn_began', session.id, began);
 }
 
 /**
@@ -205,15 +210,18 @@ export function sendNext(transaction: AcpTransaction): void {
  * `by`: the person's display name; null for the service. Returns the prompt of the turn (null for work without a prompt), or
  * null if there is nothing to end.
  */
-export function endTurn(transaction: AcpTransaction, by: string | null): { prompt_id: string | null } | null {
+export async function endTurn(
+  transaction: AcpTransaction,
+  by: string | null,
+): Promise<{ prompt_id: string | null } | null> {
   const { tx, agent, session, state, core } = transaction;
-  for (const row of pendingReviews(tx, agent.num, session.num)) {
+  for (const row of await pendingReviews(tx, agent.num, session.num)) {
     const result = { outcome: { outcome: 'cancelled' } };
     transaction.respond(JSON.parse(row.request_id), { result }, { review_id: row.id, answered_by: by });
-    closeReview(core, tx, row, { status: 'cancelled', answered_by: by });
+    await closeReview(core, tx, row, { status: 'cancelled', answered_by: by });
     transaction.publishAtEnd();
   }
-  cancelElicitations(transaction, by);
+  await cancelElicitations(transaction, by);
   if (state.turn === null && !state.work.busy) return null;
   transaction.notify(AGENT_METHODS.session_cancel, { sessionId: state.acp_session_id });
   return { prompt_id: state.turn?.prompt_id ?? null };

@@ -38,14 +38,14 @@ export function openConversations(
       onFrames: (batch) => conversations.frames(batch),
     },
     extensions: {
-      promptAgent: (tx, caller, agent_id, text) => {
-        prompting.promptIn(tx, caller, agent_id, [{ type: 'text', text }], newId('prm'));
+      promptAgent: async (tx, caller, agent_id, text) => {
+        await prompting.promptIn(tx, caller, agent_id, [{ type: 'text', text }], newId('prm'));
       },
-      onAgentCreated: (tx, { id, num }, { prompt, user_id }) => {
+      onAgentCreated: async (tx, { id, num }, { prompt, user_id }) => {
         if (prompt === null) return;
         const content = [{ type: 'text', text: prompt }];
         const created_at = clock.now();
-        queuePrompt(tx, num, { id: idFrom('prm', id), content, created_by: user_id, created_at });
+        await queuePrompt(tx, num, { id: idFrom('prm', id), content, created_by: user_id, created_at });
       },
     },
   };

@@ -1,6 +1,7 @@
 /** Prompts and turns, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits as sharedLimits } from '../../base/limits.ts';
+import { committedCalls } from '../../testing/committed-calls.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { limits } from './limits.ts';
@@ -43,14 +44,14 @@ test('prompts wait for the agent and for its turns, and are sent one after anoth
 });
 
 test('turns of an agent without a team are not published to other features', async () => {
-  const record = vi.spyOn(fixture.facts, 'record');
+  const recorded = committedCalls(fixture.facts, 'record');
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   const { prompt_id } = await say(id, 'second');
   await fixture.prompting.remove(ANA, id, prompt_id);
   await acp.openSession();
   await ends(acp);
   await vi.waitFor(async () => expect((await fixture.get(id)).activity).toBe('idle'), SOON);
-  expect(record.mock.calls.map(([, kind]) => kind)).toEqual(['session_started']);
+  expect(recorded.map(([kind]) => kind)).toEqual(['session_started']);
 });
 
 test('a prompt is found by its id, even after its turn, but only with access', async () => {

@@ -67,51 +67,51 @@ export class Prompting {
   ): Promise<{ prompt_id: string; queued: boolean }> {
     const { store, idempotency } = this.#core;
     const id = newId('prm');
-    return store.write((tx) => {
-      const body = this.promptIn(tx, caller, agent_id, content, id);
+    return store.write(async (tx) => {
+      const body = await this.promptIn(tx, caller, agent_id, content, id);
       if (idempotency_key !== null) {
-        idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body });
+        await idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body });
       }
       return body;
     });
   }
 
   /** Like `prompt`, in a transaction of the caller. */
-  promptIn(
+  async promptIn(
     tx: Tx,
     caller: Caller,
     agent_id: string,
     content: ContentBlock[],
     prompt_id: string,
-  ): { prompt_id: string; queued: boolean } {
+  ): Promise<{ prompt_id: string; queued: boolean }> {
     assertContent(content);
-    const row = this.#running(tx, caller, agent_id);
-    assertSupportedContent(loadAcpState(tx, findSession(tx, row.session_id!)!.num), content);
-    if (countOpenPrompts(tx, row.num) >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
-    queuePrompt(tx, row.num, {
+    const row = await this.#running(tx, caller, agent_id);
+    assertSupportedContent(await loadAcpState(tx, (await findSession(tx, row.session_id!))!.num), content);
+    if ((await countOpenPrompts(tx, row.num)) >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
+    await queuePrompt(tx, row.num, {
       id: prompt_id,
       content,
       created_by: caller.user_id,
       created_at: this.#core.clock.now(),
     });
-    this.#audit(tx, caller, 'agent_prompted', row, { prompt_id });
-    AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
-    return { prompt_id, queued: findPrompt(tx, row.num, prompt_id)!.state === 'queued' };
+    await this.#audit(tx, caller, 'agent_prompted', row, { prompt_id });
+    await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
+    return { prompt_id, queued: (await findPrompt(tx, row.num, prompt_id))!.state === 'queued' };
   }
 
   /** The current prompt and the queued prompts, in the order of sending. */
   list(caller: Caller, agent_id: string): Promise<Prompt[]> {
-    return this.#core.store.read((reader) => {
-      const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
-      return openPrompts(reader, row.num).map(toPrompt);
+    return this.#core.store.read(async (reader) => {
+      const row = await this.#core.records.find(reader, caller, 'agent.read', agent_id);
+      return (await openPrompts(reader, row.num)).map(toPrompt);
     });
   }
 
   /** Also finds a prompt whose turn is over. */
   get(caller: Caller, agent_id: string, prompt_id: string): Promise<Prompt> {
-    return this.#core.store.read((reader) => {
-      const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
-      const prompt = findPrompt(reader, row.num, prompt_id);
+    return this.#core.store.read(async (reader) => {
+      const row = await this.#core.records.find(reader, caller, 'agent.read', agent_id);
+      const prompt = await findPrompt(reader, row.num, prompt_id);
       if (!prompt) throw problems.promptNotFound();
       return toPrompt(prompt);
     });
@@ -120,13 +120,13 @@ export class Prompting {
   /** Changes a queued prompt. Throws `prompt_sent` once it has been sent. Without a change, it is not audited. */
   async edit(caller: Caller, agent_id: string, prompt_id: string, content: ContentBlock[]): Promise<Prompt> {
     assertContent(content);
-    return this.#core.store.write((tx) => {
-      const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
-      const prompt = requireQueuedPrompt(tx, row, prompt_id);
+    return this.#core.store.write(async (tx) => {
+      const row = await this.#core.records.find(tx, caller, 'agent.drive', agent_id);
+      const prompt = await requireQueuedPrompt(tx, row, prompt_id);
       const values = { content: JSON.stringify(content) };
       if (!differs(prompt, values)) return toPrompt(prompt);
-      updatePrompt(tx, prompt.num, values);
-      this.#audit(tx, caller, 'agent_prompt_changed', row, { prompt_id });
+      await updatePrompt(tx, prompt.num, values);
+      await this.#audit(tx, caller, 'agent_prompt_changed', row, { prompt_id });
       return toPrompt({ ...prompt, ...values });
     });
   }
@@ -134,28 +134,28 @@ export class Prompting {
   /** Removes a queued prompt. Throws like `edit`. */
   remove(caller: Caller, agent_id: string, prompt_id: string): Promise<void> {
     const { store, facts } = this.#core;
-    return store.write((tx) => {
-      const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
-      deletePrompt(tx, requireQueuedPrompt(tx, row, prompt_id).num);
-      this.#audit(tx, caller, 'agent_prompt_removed', row, { prompt_id });
-      if (row.run_num !== null) facts.record(tx, 'prompt_removed', prompt_id, { agent_id, prompt_id });
+    return store.write(async (tx) => {
+      const row = await this.#core.records.find(tx, caller, 'agent.drive', agent_id);
+      await deletePrompt(tx, (await requireQueuedPrompt(tx, row, prompt_id)).num);
+      await this.#audit(tx, caller, 'agent_prompt_removed', row, { prompt_id });
+      if (row.run_num !== null) await facts.record(tx, 'prompt_removed', prompt_id, { agent_id, prompt_id });
     });
   }
 
   /** Cancels the current turn; the agent keeps running and gets the next queued prompt. */
   async cancel(caller: Caller, agent_id: string): Promise<Agent> {
     const { store, timers } = this.#core;
-    return store.write((tx) => {
-      const row = this.#running(tx, caller, agent_id);
-      const ended = AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) =>
+    return store.write(async (tx) => {
+      const row = await this.#running(tx, caller, agent_id);
+      const ended = await AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) =>
         endTurn(transaction, caller.username),
       );
       if (ended === null) throw problems.noTurn();
       const { prompt_id } = ended;
       const due_at = this.#core.clock.now() + sharedLimits.turn_cancel_ms;
-      timers.set(tx, 'turn_cancel', row.session_id!, due_at, { prompt_id });
-      this.#audit(tx, caller, 'agent_turn_cancelled', row, { prompt_id });
-      return this.#core.records.toAgent(this.#core.records.mustFind(tx, agent_id));
+      await timers.set(tx, 'turn_cancel', row.session_id!, due_at, { prompt_id });
+      await this.#audit(tx, caller, 'agent_turn_cancelled', row, { prompt_id });
+      return this.#core.records.toAgent(await this.#core.records.mustFind(tx, agent_id));
     });
   }
 
@@ -168,12 +168,12 @@ export class Prompting {
 
   /** `action`: the action to authorize. */
   #config(caller: Caller, action: Action, agent_id: string): Promise<AcpConfig> {
-    return this.#core.store.read((reader) => {
-      const row = assertAcpAgent(this.#core.records.find(reader, caller, action, agent_id));
-      const session = row.session_id === null ? undefined : findSession(reader, row.session_id);
+    return this.#core.store.read(async (reader) => {
+      const row = assertAcpAgent(await this.#core.records.find(reader, caller, action, agent_id));
+      const session = row.session_id === null ? undefined : await findSession(reader, row.session_id);
       if (!session) throw problems.agentNotRunning();
-      const redactor = this.#core.secrets.redactor(reader, session.id);
-      return toConfig(loadAcpState(reader, session.num), redactor);
+      const redactor = await this.#core.secrets.redactor(reader, session.id);
+      return toConfig(await loadAcpState(reader, session.num), redactor);
     });
   }
 
@@ -227,12 +227,12 @@ export class Prompting {
   }
 
   async #sendRequest(caller: Caller, agent_id: string, request: (state: AcpState) => Request): Promise<void> {
-    const sent = await this.#core.store.write((tx) => {
-      const row = this.#running(tx, caller, agent_id);
-      const id = AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) => {
+    const sent = await this.#core.store.write(async (tx) => {
+      const row = await this.#running(tx, caller, agent_id);
+      const id = await AcpTransaction.run(this.#core, tx, row.session_id!, async (transaction) => {
         if (transaction.state.asked.length >= limits.acp_asked_max) throw problems.acpSilent();
         const { method, params } = request(transaction.state);
-        this.#audit(tx, caller, 'agent_configured', row, { method });
+        await this.#audit(tx, caller, 'agent_configured', row, { method });
         return transaction.request(method, params);
       });
       // Registered before the commit is published, because the answer may arrive at once.
@@ -246,16 +246,22 @@ export class Prompting {
     if (problem) throw problem;
   }
 
-  #running(reader: Reader, caller: Caller, agent_id: string): AgentRow {
-    const row = assertAcpAgent(this.#core.records.find(reader, caller, 'agent.drive', agent_id));
+  async #running(reader: Reader, caller: Caller, agent_id: string): Promise<AgentRow> {
+    const row = assertAcpAgent(await this.#core.records.find(reader, caller, 'agent.drive', agent_id));
     if (row.status !== 'running' || row.session_state !== 'running') throw problems.agentNotRunning();
-    if (findSession(reader, row.session_id!)?.stdin_lost === 1) throw problems.stdinLost();
+    if ((await findSession(reader, row.session_id!))?.stdin_lost === 1) throw problems.stdinLost();
     return row;
   }
 
-  #audit(tx: Tx, caller: Caller, event: AuditEvent, row: AgentRow, details: Record<string, unknown>): void {
+  async #audit(
+    tx: Tx,
+    caller: Caller,
+    event: AuditEvent,
+    row: AgentRow,
+    details: Record<string, unknown>,
+  ): Promise<void> {
     const { user_id, ip } = caller;
-    this.#core.audit.record(tx, { event, agent_id: row.id, user_id, ip, details });
+    await this.#core.audit.record(tx, { event, agent_id: row.id, user_id, ip, details });
   }
 }
 
@@ -276,8 +282,8 @@ function assertSupportedContent(state: AcpState, content: ContentBlock[]): void 
   if (type !== null) throw invalid(`content of type ${type} is not taken by this agent`, 'content_not_taken');
 }
 
-function requireQueuedPrompt(reader: Reader, row: AgentRow, prompt_id: string): PromptRow {
-  const prompt = findPrompt(reader, row.num, prompt_id);
+async function requireQueuedPrompt(reader: Reader, row: AgentRow, prompt_id: string): Promise<PromptRow> {
+  const prompt = await findPrompt(reader, row.num, prompt_id);
   if (!prompt) throw problems.promptNotFound();
   if (prompt.state !== 'queued') throw problems.promptSent();
   return prompt;

@@ -12,24 +12,28 @@ const newPrompt = preparedInsert('prompts');
 const changedPrompt = preparedUpdate('prompts', 'num');
 
 /** Queues a prompt, even for an agent that is not running yet. */
-export function queuePrompt(
+export async function queuePrompt(
   tx: Tx,
   agent_num: number,
   prompt: { id: string; content: object[]; created_by: string | null; created_at: number },
-): void {
+): Promise<void> {
   const row = { ...prompt, agent_num, content: JSON.stringify(prompt.content), state: 'queued' } as const;
-  tx.run(newPrompt(tx, row));
+  await tx.run(newPrompt(tx, row));
 }
 
-export function updatePrompt(tx: Tx, num: number, changes: Updateable<Tables['prompts']>): void {
-  tx.run(changedPrompt(tx, changes, num));
+export async function updatePrompt(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['prompts']>,
+): Promise<void> {
+  await tx.run(changedPrompt(tx, changes, num));
 }
 
-export function deletePrompt(tx: Tx, num: number): void {
-  tx.run(tx.sql.deleteFrom('prompts').where('num', '=', num));
+export async function deletePrompt(tx: Tx, num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('prompts').where('num', '=', num));
 }
 
-export function findPrompt(reader: Reader, agent_num: number, id: string): PromptRow | undefined {
+export function findPrompt(reader: Reader, agent_num: number, id: string): Promise<PromptRow | undefined> {
   return reader.get(
     reader.sql.selectFrom('prompts').selectAll().where('id', '=', id).where('agent_num', '=', agent_num),
   );
@@ -43,23 +47,24 @@ function openQuery(reader: Reader, agent_num: number) {
 }
 
 /** The current prompt and the queued prompts, in the order in which they are sent. */
-export function openPrompts(reader: Reader, agent_num: number): PromptRow[] {
+export function openPrompts(reader: Reader, agent_num: number): Promise<PromptRow[]> {
   return reader.all(openQuery(reader, agent_num).selectAll().orderBy('num'));
 }
 
-export function countOpenPrompts(reader: Reader, agent_num: number): number {
-  return reader.get(openQuery(reader, agent_num).select(({ fn }) => fn.countAll<number>().as('count')))!
-    .count;
+export async function countOpenPrompts(reader: Reader, agent_num: number): Promise<number> {
+  return (await reader.get(
+    openQuery(reader, agent_num).select(({ fn }) => fn.countAll<number>().as('count')),
+  ))!.count;
 }
 
 /** The oldest queued prompt. */
-export function nextPrompt(reader: Reader, agent_num: number): PromptRow | undefined {
+export function nextPrompt(reader: Reader, agent_num: number): Promise<PromptRow | undefined> {
   const queued = openQuery(reader, agent_num).where('state', '=', 'queued');
   return reader.get(queued.selectAll().orderBy('num').limit(1));
 }
 
 /** The prompt of a session's current turn. */
-export function sentPrompts(reader: Reader, agent_num: number, session_num: number): PromptRow[] {
+export function sentPrompts(reader: Reader, agent_num: number, session_num: number): Promise<PromptRow[]> {
   const sent = openQuery(reader, agent_num)
     .where('state', '=', 'sent')
     .where('session_num', '=', session_num);

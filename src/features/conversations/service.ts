@@ -42,10 +42,10 @@ export class Conversations {
   /** Commits output from an agent's stdout together with everything that follows from it. */
   async frames(batch: FrameBatch): Promise<void> {
     await this.#core.store.write((tx) =>
-      AcpTransaction.run(this.#core, tx, batch.session_id, (transaction) => {
+      AcpTransaction.run(this.#core, tx, batch.session_id, async (transaction) => {
         const output = batch.output_from + outputBytes(batch.pieces);
-        advanceSpool(tx, transaction.session.num, 'stdout', { ...batch, output });
-        this.#processPieces(transaction, batch);
+        await advanceSpool(tx, transaction.session.num, 'stdout', { ...batch, output });
+        await this.#processPieces(transaction, batch);
       }),
     );
     failpoint('acp_frames_committed');
@@ -54,9 +54,9 @@ export class Conversations {
   /** Handles the facts of sessions that started and ended. */
   facts(): FactHandlers {
     return {
-      session_started: (tx, { payload }) => {
+      session_started: async (tx, { payload }) => {
         const newest = this.#options.acp_version();
-        AcpTransaction.run(this.#core, tx, payload.session_id, (transaction) =>
+        await AcpTransaction.run(this.#core, tx, payload.session_id, (transaction) =>
           initializeAgent(transaction, newest),
         );
       },
@@ -66,22 +66,22 @@ export class Conversations {
 
   timers(): Pick<TimerHandlers, 'acp_silent' | 'turn_cancel'> {
     return {
-      acp_silent: (tx, { ref }) => {
-        AcpTransaction.run(this.#core, tx, ref, (transaction) => {
+      acp_silent: async (tx, { ref }) => {
+        await AcpTransaction.run(this.#core, tx, ref, async (transaction) => {
           const applying = isApplying(transaction);
           if (transaction.state.phase !== 'initializing' && !applying) return;
           // An unreachable node cannot deliver an answer.
           if (transaction.agent.stale_since !== null) return setSilenceTimer(transaction);
           // The agent asks for input before it responds, and waits for a person.
-          if (pendingElicitations(tx, transaction.agent.num, transaction.session.num).length > 0) {
+          if ((await pendingElicitations(tx, transaction.agent.num, transaction.session.num)).length > 0) {
             return setSilenceTimer(transaction);
           }
           if (applying) return reportBlocked(transaction, 'permission_mode_unconfirmed', UNCONFIRMED);
-          reportBlocked(transaction, 'acp_silent', 'the agent has not answered: it may not speak ACP');
+          await reportBlocked(transaction, 'acp_silent', 'the agent has not answered: it may not speak ACP');
         });
       },
-      turn_cancel: (tx, { ref, payload }) => {
-        AcpTransaction.run(this.#core, tx, ref, (transaction) => {
+      turn_cancel: async (tx, { ref, payload }) => {
+        await AcpTransaction.run(this.#core, tx, ref, async (transaction) => {
           const { turn, work } = transaction.state;
           const continues = turn !== null || work.busy;
           if (!continues || (turn?.prompt_id ?? null) !== payload.prompt_id) return;
@@ -95,11 +95,14 @@ export class Conversations {
    * Answers the open requests of an agent that is about to be stopped with `cancelled`, because some agents ignore
    * signals while they wait.
    */
-  beforeStop(tx: Tx, session_id: string): void {
-    AcpTransaction.run(this.#core, tx, session_id, (transaction) => endTurn(transaction, null));
+  async beforeStop(tx: Tx, session_id: string): Promise<void> {
+    await AcpTransaction.run(this.#core, tx, session_id, (transaction) => endTurn(transaction, null));
   }
 
-  #processPieces(transaction: AcpTransaction, { pieces, spilling, output_from }: FrameBatch): void {
+  async #processPieces(
+    transaction: AcpTransaction,
+    { pieces, spilling, output_from }: FrameBatch,
+  ): Promise<void> {
     let offset = output_from;
     for (const piece of pieces) {
       if (piece.kind === 'output') {
@@ -112,29 +115,31 @@ export class Conversations {
           'a line of the agent is too long for a frame: it is shown as output',
         );
       } else {
-        for (const event of transaction.receive(piece)) react(transaction, event, this.#options);
+        for (const event of transaction.receive(piece)) await react(transaction, event, this.#options);
       }
     }
     transaction.spilling(spilling);
   }
 
-  #ended(tx: Tx, agent_id: string, session_id: string): void {
-    const session = findSession(tx, session_id);
-    const agent = findAgent(tx, agent_id);
+  async #ended(tx: Tx, agent_id: string, session_id: string): Promise<void> {
+    const session = await findSession(tx, session_id);
+    const agent = await findAgent(tx, agent_id);
     if (!session || !agent || session.protocol !== 'acp') return;
     const { timers } = this.#core;
-    timers.clear(tx, 'acp_silent', session_id);
-    timers.clear(tx, 'turn_cancel', session_id);
-    const unanswered = loadAcpState(tx, session.num).asked.map(({ id }) => id);
+    await timers.clear(tx, 'acp_silent', session_id);
+    await timers.clear(tx, 'turn_cancel', session_id);
+    const unanswered = (await loadAcpState(tx, session.num)).asked.map(({ id }) => id);
     tx.afterCommit(() => this.#options.onNoResponse(unanswered));
-    abandonReviews(this.#core, tx, agent.num, session.num);
-    abandonElicitations(this.#core, tx, agent.num, session.num);
-    for (const prompt of sentPrompts(tx, agent.num, session.num)) {
-      updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#core.clock.now() });
+    await abandonReviews(this.#core, tx, agent.num, session.num);
+    await abandonElicitations(this.#core, tx, agent.num, session.num);
+    for (const prompt of await sentPrompts(tx, agent.num, session.num)) {
+      await updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#core.clock.now() });
       const message = 'the agent ended during a turn: the outcome of the prompt is not known';
-      this.#core.records.logError(tx, agent_id, session_id, 'turn_lost', message, { prompt_id: prompt.id });
+      await this.#core.records.logError(tx, agent_id, session_id, 'turn_lost', message, {
+        prompt_id: prompt.id,
+      });
     }
-    if (agent.session_id === session_id) updateAgent(tx, agent.num, { activity: null });
-    this.#core.records.publish(tx, agent_id);
+    if (agent.session_id === session_id) await updateAgent(tx, agent.num, { activity: null });
+    await this.#core.records.publish(tx, agent_id);
   }
 }

@@ -14,7 +14,7 @@ export function openElicitations(agents: AgentsFeature): Feature & { elicitation
     timers: elicitations.timers(),
     session: {
       onStdinWritten: (session_id, length) => elicitations.written(session_id, length),
-      awaitsAnswer: (...session) => pendingElicitations(...session).length > 0,
+      awaitsAnswer: async (...session) => (await pendingElicitations(...session)).length > 0,
     },
   };
 }

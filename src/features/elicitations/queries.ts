@@ -32,22 +32,26 @@ function elicitationQuery(sql: Reader['sql']) {
     .select(['agents.team_num', 'agents.member_id', 'teams.id as team_id', 'runs.id as run_id']);
 }
 
-export function insertElicitation(tx: Tx, row: Insertable<Tables['elicitations']>): void {
-  tx.run(tx.sql.insertInto('elicitations').values(row));
+export async function insertElicitation(tx: Tx, row: Insertable<Tables['elicitations']>): Promise<void> {
+  await tx.run(tx.sql.insertInto('elicitations').values(row));
 }
 
-export function updateElicitation(tx: Tx, num: number, changes: Updateable<Tables['elicitations']>): void {
-  tx.run(tx.sql.updateTable('elicitations').set(changes).where('num', '=', num));
+export async function updateElicitation(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['elicitations']>,
+): Promise<void> {
+  await tx.run(tx.sql.updateTable('elicitations').set(changes).where('num', '=', num));
 }
 
-export function findElicitation(reader: Reader, id: string): ElicitationRow | undefined {
+export function findElicitation(reader: Reader, id: string): Promise<ElicitationRow | undefined> {
   return reader.get(elicitationQuery(reader.sql).where('elicitations.id', '=', id));
 }
 
 export type ElicitationFilter = AgentRequestFilter<ElicitationStatus>;
 
 /** Newest first. */
-export function listElicitations(reader: Reader, filter: ElicitationFilter): ElicitationRow[] {
+export function listElicitations(reader: Reader, filter: ElicitationFilter): Promise<ElicitationRow[]> {
   let query = elicitationQuery(reader.sql).orderBy('elicitations.num', 'desc');
   if (filter.view !== undefined) query = query.where(agentInView(reader, filter.view));
   if (filter.status !== undefined) query = query.where('elicitations.status', '=', filter.status);
@@ -70,12 +74,12 @@ export function pendingElicitations(
   reader: Reader,
   agent_num: number,
   session_num: number,
-): ElicitationRow[] {
+): Promise<ElicitationRow[]> {
   return reader.all(pending(reader, agent_num, session_num));
 }
 
 /** Answers of one session that are not delivered yet. */
-export function queuedElicitations(reader: Reader, session_num: number): ElicitationRow[] {
+export function queuedElicitations(reader: Reader, session_num: number): Promise<ElicitationRow[]> {
   return reader.all(
     elicitationQuery(reader.sql)
       .where('elicitations.session_num', '=', session_num)
@@ -88,7 +92,7 @@ export function incompleteElicitations(
   reader: Reader,
   session_num: number,
   acp_id: string,
-): ElicitationRow[] {
+): Promise<ElicitationRow[]> {
   return reader.all(
     elicitationQuery(reader.sql)
       .where('elicitations.session_num', '=', session_num)

@@ -20,16 +20,16 @@ import {
 } from './queries.ts';
 
 /** `timeout_ms`: null means no limit. */
-export function openElicitation(
+export async function openElicitation(
   transaction: AcpTransaction,
   request: ReceivedRequest,
   { message, form, ...elicitation }: Elicitation,
   timeout_ms: number | null,
-): void {
+): Promise<void> {
   const { tx, agent, session, now, core } = transaction;
   const id = transaction.elicitationId(request.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
-  insertElicitation(tx, {
+  await insertElicitation(tx, {
     id,
     agent_num: agent.num,
     session_num: session.num,
@@ -41,10 +41,10 @@ export function openElicitation(
     created_at: now,
     expires_at,
   });
-  if (expires_at !== null) core.timers.set(tx, 'elicitation_deadline', id, expires_at, {});
-  core.facts.record(tx, 'elicitation_opened', id, { elicitation_id: id });
+  if (expires_at !== null) await core.timers.set(tx, 'elicitation_deadline', id, expires_at, {});
+  await core.facts.record(tx, 'elicitation_opened', id, { elicitation_id: id });
   transaction.publishAtEnd();
-  publishElicitation(core, tx, id);
+  await publishElicitation(core, tx, id);
 }
 
 /**
@@ -69,68 +69,76 @@ function redacted(form: Form, redact: (text: string) => string): Form {
 }
 
 /** Handles the agent's report that the action at its URL is complete. Unknown and already completed ids change nothing. */
-export function completeElicitations({ tx, session, core, now }: AcpTransaction, acp_id: string): void {
-  for (const row of incompleteElicitations(tx, session.num, acp_id)) {
-    updateElicitation(tx, row.num, { completed_at: now });
-    publishElicitation(core, tx, row.id);
+export async function completeElicitations(
+  { tx, session, core, now }: AcpTransaction,
+  acp_id: string,
+): Promise<void> {
+  for (const row of await incompleteElicitations(tx, session.num, acp_id)) {
+    await updateElicitation(tx, row.num, { completed_at: now });
+    await publishElicitation(core, tx, row.id);
   }
 }
 
 /** Handles a withdrawal by the agent, even if an answer has not reached it yet. See `withdrawReviews`. */
-export function withdrawElicitations(transaction: AcpTransaction, id: RequestId): void {
+export async function withdrawElicitations(transaction: AcpTransaction, id: RequestId): Promise<void> {
   const { tx, agent, session, core } = transaction;
   const request_id = JSON.stringify(id);
-  for (const row of pendingElicitations(tx, agent.num, session.num)) {
-    if (row.request_id === request_id) closeElicitation(core, tx, row, { status: 'cancelled' });
+  for (const row of await pendingElicitations(tx, agent.num, session.num)) {
+    if (row.request_id === request_id) await closeElicitation(core, tx, row, { status: 'cancelled' });
   }
-  for (const row of queuedElicitations(tx, session.num)) {
+  for (const row of await queuedElicitations(tx, session.num)) {
     if (row.request_id !== request_id) continue;
     transaction.error(...undeliverable(row));
-    markUndeliverable(core, tx, row, 'the agent withdrew the request');
+    await markUndeliverable(core, tx, row, 'the agent withdrew the request');
   }
   transaction.publishAtEnd();
 }
 
 /** Answers all pending elicitations with `cancel`. `by`: the person's display name; null for the service. */
-export function cancelElicitations(transaction: AcpTransaction, by: string | null): void {
+export async function cancelElicitations(transaction: AcpTransaction, by: string | null): Promise<void> {
   const { tx, agent, session, core } = transaction;
-  for (const row of pendingElicitations(tx, agent.num, session.num)) {
+  for (const row of await pendingElicitations(tx, agent.num, session.num)) {
     const about = { elicitation_id: row.id, answered_by: by };
     transaction.respond(JSON.parse(row.request_id), { result: { action: 'cancel' } }, about);
-    closeElicitation(core, tx, row, { status: 'cancelled', answered_by: by });
+    await closeElicitation(core, tx, row, { status: 'cancelled', answered_by: by });
     transaction.publishAtEnd();
   }
 }
 
 /** Closes all elicitations of a session that has ended, because nothing waits for their answers any longer. */
-export function abandonElicitations(core: AgentCore, tx: Tx, agent_num: number, session_num: number): void {
-  for (const row of pendingElicitations(tx, agent_num, session_num)) {
-    closeElicitation(core, tx, row, { status: 'cancelled' });
+export async function abandonElicitations(
+  core: AgentCore,
+  tx: Tx,
+  agent_num: number,
+  session_num: number,
+): Promise<void> {
+  for (const row of await pendingElicitations(tx, agent_num, session_num)) {
+    await closeElicitation(core, tx, row, { status: 'cancelled' });
   }
-  for (const row of queuedElicitations(tx, session_num)) {
-    core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
-    markUndeliverable(core, tx, row, 'the agent ended');
+  for (const row of await queuedElicitations(tx, session_num)) {
+    await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
+    await markUndeliverable(core, tx, row, 'the agent ended');
   }
 }
 
 /** Ends an elicitation in the caller's transaction and publishes it. */
-export function closeElicitation(
+export async function closeElicitation(
   core: AgentCore,
   tx: Tx,
   row: ElicitationRow,
   changes: Parameters<typeof updateElicitation>[2],
-): void {
-  updateElicitation(tx, row.num, { answered_at: core.clock.now(), ...changes });
-  core.timers.clear(tx, 'elicitation_deadline', row.id);
-  core.facts.record(tx, 'elicitation_closed', row.id, { elicitation_id: row.id });
-  publishElicitation(core, tx, row.id);
+): Promise<void> {
+  await updateElicitation(tx, row.num, { answered_at: core.clock.now(), ...changes });
+  await core.timers.clear(tx, 'elicitation_deadline', row.id);
+  await core.facts.record(tx, 'elicitation_closed', row.id, { elicitation_id: row.id });
+  await publishElicitation(core, tx, row.id);
 }
 
 /** Publishes the current elicitation on the fleet feed. */
-export function publishElicitation(core: AgentCore, tx: Tx, id: string): void {
-  const row = findElicitation(tx, id)!;
+export async function publishElicitation(core: AgentCore, tx: Tx, id: string): Promise<void> {
+  const row = (await findElicitation(tx, id))!;
   const record = { ...toElicitation(row) };
-  core.feed.append(tx, 'elicitation', row.owner_id, record, row.team_num, row.agent_id);
+  await core.feed.append(tx, 'elicitation', row.owner_id, record, row.team_num, row.agent_id);
 }
 
 function undeliverable(row: ElicitationRow): [code: string, error: string, details: object] {
@@ -139,9 +147,9 @@ function undeliverable(row: ElicitationRow): [code: string, error: string, detai
   return ['elicitation_undeliverable', `the answer${by} did not reach the agent`, details];
 }
 
-function markUndeliverable(core: AgentCore, tx: Tx, row: ElicitationRow, why: string): void {
-  updateElicitation(tx, row.num, { delivery: 'undeliverable' });
-  core.audit.record(tx, {
+async function markUndeliverable(core: AgentCore, tx: Tx, row: ElicitationRow, why: string): Promise<void> {
+  await updateElicitation(tx, row.num, { delivery: 'undeliverable' });
+  await core.audit.record(tx, {
     event: 'elicitation_undeliverable',
     level: 'warn',
     agent_id: row.agent_id,
@@ -149,5 +157,5 @@ function markUndeliverable(core: AgentCore, tx: Tx, row: ElicitationRow, why: st
     ip: null,
     details: { elicitation_id: row.id, answered_by: row.answered_by, status: row.status, why },
   });
-  publishElicitation(core, tx, row.id);
+  await publishElicitation(core, tx, row.id);
 }

@@ -58,8 +58,8 @@ export class Elicitations {
 
   /** Throws a 404, also for an elicitation that the caller may not see. */
   get(caller: Caller, elicitation_id: string): Promise<Elicitation> {
-    return this.#core.store.read((reader) =>
-      toElicitation(mustFind(reader, caller, 'review.read', elicitation_id)),
+    return this.#core.store.read(async (reader) =>
+      toElicitation(await mustFind(reader, caller, 'review.read', elicitation_id)),
     );
   }
 
@@ -74,12 +74,12 @@ export class Elicitations {
     idempotency_key: string | null,
   ): Promise<Elicitation> {
     const { store, idempotency } = this.#core;
-    const answered = await store.write((tx) => {
-      const row = mustFind(tx, caller, 'review.answer', elicitation_id);
-      const elicitation = this.#answer(tx, row, caller, answer);
+    const answered = await store.write(async (tx) => {
+      const row = await mustFind(tx, caller, 'review.answer', elicitation_id);
+      const elicitation = await this.#answer(tx, row, caller, answer);
       if (idempotency_key !== null) {
         const rest = { status: 200, location: null, body: elicitation };
-        idempotency.storeWith(tx, caller, idempotency_key, rest);
+        await idempotency.storeWith(tx, caller, idempotency_key, rest);
       }
       return elicitation;
     });
@@ -87,24 +87,29 @@ export class Elicitations {
     return answered;
   }
 
-  #answer(tx: Tx, row: ElicitationRow, caller: Caller, answer: ElicitationAnswer): Elicitation {
+  async #answer(
+    tx: Tx,
+    row: ElicitationRow,
+    caller: Caller,
+    answer: ElicitationAnswer,
+  ): Promise<Elicitation> {
     if (row.status !== 'pending') throw elicitationOver(row);
-    if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
+    if ((await findSession(tx, row.session_id))?.stdin_lost === 1) throw problems.stdinLost();
     const { action } = answer;
     const content = buildContent(row, answer);
     const answered_by = caller.username;
-    const done = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+    const done = await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
       const result = { action, ...(content && { content }) };
       const about = { elicitation_id: row.id, answered_by };
       transaction.respond(JSON.parse(row.request_id), { result }, about);
       const { stdin_end } = transaction;
       const changes = { status: statusOf[action], answered_by, delivery: 'queued', stdin_end } as const;
-      closeElicitation(this.#core, tx, row, changes);
+      await closeElicitation(this.#core, tx, row, changes);
       transaction.publishAtEnd();
       return true;
     });
     if (done === null) throw problems.elicitationCancelled();
-    this.#core.audit.record(tx, {
+    await this.#core.audit.record(tx, {
       event: 'elicitation_answered',
       agent_id: row.agent_id,
       user_id: caller.user_id,
@@ -115,30 +120,30 @@ export class Elicitations {
         ...(row.url !== null && { host: new URL(row.url).host }),
       },
     });
-    return toElicitation(findElicitation(tx, row.id)!);
+    return toElicitation((await findElicitation(tx, row.id))!);
   }
 
   /** Marks answers as delivered when this many bytes of the session's stdin have been written. */
   written(session_id: string, length: number): Promise<void> {
     return markDelivered(this.#core, session_id, length, {
       queued: queuedElicitations,
-      mark: (tx, row) => {
-        updateElicitation(tx, row.num, { delivery: 'written' });
-        publishElicitation(this.#core, tx, row.id);
+      mark: async (tx, row) => {
+        await updateElicitation(tx, row.num, { delivery: 'written' });
+        await publishElicitation(this.#core, tx, row.id);
       },
     });
   }
 
   timers(): Pick<TimerHandlers, 'elicitation_deadline'> {
     return {
-      elicitation_deadline: (tx, { ref }) => {
-        const row = findElicitation(tx, ref);
+      elicitation_deadline: async (tx, { ref }) => {
+        const row = await findElicitation(tx, ref);
         if (row?.status !== 'pending') return;
-        AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+        await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
           const about = { elicitation_id: row.id, answered_by: null };
           transaction.respond(JSON.parse(row.request_id), { result: { action: 'cancel' } }, about);
           const { stdin_end } = transaction;
-          closeElicitation(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
+          await closeElicitation(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
           transaction.publishAtEnd();
         });
       },
@@ -146,10 +151,15 @@ export class Elicitations {
   }
 }
 
-function mustFind(reader: Reader, caller: Caller, action: Action, elicitation_id: string): ElicitationRow {
-  const row = findElicitation(reader, elicitation_id);
+async function mustFind(
+  reader: Reader,
+  caller: Caller,
+  action: Action,
+  elicitation_id: string,
+): Promise<ElicitationRow> {
+  const row = await findElicitation(reader, elicitation_id);
   if (!row) throw problems.elicitationNotFound();
-  authorize(caller, action, reviewResource(reader, row), problems.elicitationNotFound);
+  authorize(caller, action, await reviewResource(reader, row), problems.elicitationNotFound);
   return row;
 }
 

@@ -27,7 +27,7 @@ export function mailMethods(
   mailbox: Pick<Mailbox, 'post' | 'take' | 'acknowledge' | 'awaitNew'>,
 ): MailMethods {
   const ownInbox = (caller: ActorCaller, request: ActorRequest<'receive'>): Promise<Inbox> =>
-    store.read((reader) => getInbox(actAs(reader, caller, request)));
+    store.read(async (reader) => getInbox(await actAs(reader, caller, request)));
 
   const take = async (caller: ActorCaller, request: ActorRequest<'inbox'>): Promise<Mail[]> => {
     const { limit = limits.actor_inbox_items_max, status } = request;
@@ -44,14 +44,16 @@ export function mailMethods(
       return { messages: await take(caller, request) };
     },
     ack: (caller, { message_id, ...request }) =>
-      store.write((tx) => toMail(mailbox.acknowledge(tx, message_id, getInbox(actAs(tx, caller, request))))),
+      store.write(async (tx) =>
+        toMail(await mailbox.acknowledge(tx, message_id, getInbox(await actAs(tx, caller, request)))),
+      ),
     send: (caller, { to, payload, idempotency_key = null, ...request }) =>
-      transactions.inRun(caller, request, 'mail.use', (tx, { actor_id: from_actor_id, team, run }) => {
-        const to_actor_id = resolveActor(tx, getParticipants(team, run), to).actor_id;
+      transactions.inRun(caller, request, 'mail.use', async (tx, { actor_id: from_actor_id, team, run }) => {
+        const to_actor_id = (await resolveActor(tx, getParticipants(team, run), to)).actor_id;
         // A message from an earlier attempt of the run belongs to that attempt.
-        const run_attempt = getRunAttempt(tx, caller) ?? run.attempt;
+        const run_attempt = (await getRunAttempt(tx, caller)) ?? run.attempt;
         const mail = { run, run_attempt, from_actor_id, to_actor_id, payload, idempotency_key };
-        return toMail(mailbox.post(tx, mail));
+        return toMail(await mailbox.post(tx, mail));
       }),
   };
 }
@@ -65,17 +67,21 @@ export function triggerMethods(
 ): TriggerMethods {
   return {
     'time-trigger-list': (caller, request) =>
-      store.read((reader) => {
-        const { run_num, ...own } = getInbox(actAs(reader, caller, request));
-        return { triggers: listTriggers(reader, { ...own, run_num: run_num ?? undefined }).map(toTrigger) };
+      store.read(async (reader) => {
+        const { run_num, ...own } = getInbox(await actAs(reader, caller, request));
+        return {
+          triggers: (await listTriggers(reader, { ...own, run_num: run_num ?? undefined })).map(toTrigger),
+        };
       }),
     'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...request }) =>
-      transactions.inCurrentAttempt(caller, request, 'triggers.use', (tx, { run, actor_id }) => {
+      transactions.inCurrentAttempt(caller, request, 'triggers.use', async (tx, { run, actor_id }) => {
         const schedule = toSchedule({ at, every_seconds, cron, timezone });
-        return toTrigger(triggers.add(tx, run, actor_id, { payload, ...schedule }, actor_id));
+        return toTrigger(await triggers.add(tx, run, actor_id, { payload, ...schedule }, actor_id));
       }),
     'time-trigger-cancel': (caller, { trigger_id, ...request }) =>
-      store.write((tx) => toTrigger(triggers.drop(tx, trigger_id, getInbox(actAs(tx, caller, request))))),
+      store.write(async (tx) =>
+        toTrigger(await triggers.drop(tx, trigger_id, getInbox(await actAs(tx, caller, request)))),
+      ),
   };
 }
 

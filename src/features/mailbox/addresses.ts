@@ -32,34 +32,34 @@ type TeamAction = Extract<Action, 'team.read' | 'team.work'>;
  * The actor that a user acts as. Throws `run not found`, `unknown actor: <id>`, also for members of teams that the
  * caller cannot see, and `not allowed to act as <id>`.
  */
-export function resolveActingActor(
+export async function resolveActingActor(
   reader: Reader,
   caller: Caller,
   action: TeamAction,
   ref: string,
   run_id?: string,
-): Acting {
+): Promise<Acting> {
   if (run_id !== undefined) {
-    const { team, run } = requireRun(reader, caller, action, run_id);
+    const { team, run } = await requireRun(reader, caller, action, run_id);
     return resolveInRun(reader, caller, team, run, ref);
   }
-  const actor = actorAnywhere(reader, caller, action, ref);
+  const actor = await actorAnywhere(reader, caller, action, ref);
   return { run: null, ...acting(caller, actor), ...teamView(caller, actor) };
 }
 
 /** For a run that the caller has access to. Throws `unknown actor: <id>` and `not allowed to act as <id>`. */
-export function resolveInRun(
+export async function resolveInRun(
   reader: Reader,
   caller: Caller,
   team: TeamRow,
   run: RunRow,
   ref: string,
-): Acting & { run: RunRow } {
-  return { run, ...acting(caller, actorOfRun(reader, team, run, ref)) };
+): Promise<Acting & { run: RunRow }> {
+  return { run, ...acting(caller, await actorOfRun(reader, team, run, ref)) };
 }
 
 /** Throws `unknown actor: <id>`. */
-export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, ref: string): Actor {
+export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, ref: string): Promise<Actor> {
   return resolveActor(reader, getParticipants(team, run), ref);
 }
 
@@ -75,18 +75,28 @@ function actedAs(actor: Actor): ActingTarget {
   return { kind: 'member', has_no_agent: actor.member.agent === null };
 }
 
-function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, ref: string): Actor {
+async function actorAnywhere(
+  reader: Reader,
+  caller: Caller,
+  action: TeamAction,
+  ref: string,
+): Promise<Actor> {
   const username = parseUsername(ref);
   if (username !== null) return humanAnywhere(reader, caller, ref, username);
-  const team = findTeam(reader, ref.slice(ref.lastIndexOf('@') + 1));
-  if (!team || decide(caller, action, teamResource(reader, team)) !== 'allow') throw unknown(ref);
+  const team = await findTeam(reader, ref.slice(ref.lastIndexOf('@') + 1));
+  if (!team || decide(caller, action, await teamResource(reader, team)) !== 'allow') throw unknown(ref);
   return resolveActor(reader, getParticipants(team, null), ref);
 }
 
 /** Only root may know whether other users exist. */
-function humanAnywhere(reader: Reader, caller: Caller, actor_id: string, username: string): Actor {
+async function humanAnywhere(
+  reader: Reader,
+  caller: Caller,
+  actor_id: string,
+  username: string,
+): Promise<Actor> {
   if (caller.role !== 'root' && username !== caller.username) throw notAllowedAs(actor_id);
-  const user = findUserByName(reader, username);
+  const user = await findUserByName(reader, username);
   if (!user) throw unknown(actor_id);
   return { kind: 'human', actor_id, role: 'human', user_id: user.id, username };
 }

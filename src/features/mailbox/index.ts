@@ -36,12 +36,12 @@ export function openMailbox(
     facts: { mail: waking.facts(), triggers: triggers.facts() },
     timers: { ...waking.timers(), ...triggers.timers() },
     extensions: {
-      notifyLeader: (tx, { run_num, ...letter }) => {
-        mailbox.post(tx, { run: runOfNum(tx, run_num)!, ...letter, hops: 0 });
+      notifyLeader: async (tx, { run_num, ...letter }) => {
+        await mailbox.post(tx, { run: (await runOfNum(tx, run_num))!, ...letter, hops: 0 });
       },
       actorHelp: () => [mail_help],
-      pendingMail: (tx, { run_num, actor_id, prompt_id }) =>
-        mailbox.pendingMail(tx, runOfNum(tx, run_num)!, actor_id, prompt_id),
+      pendingMail: async (tx, { run_num, actor_id, prompt_id }) =>
+        mailbox.pendingMail(tx, (await runOfNum(tx, run_num))!, actor_id, prompt_id),
       unacknowledgedMail: countUnacknowledged,
     },
   };

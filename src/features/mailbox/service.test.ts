@@ -61,9 +61,9 @@ const inbox = (actor_id: string, by = CAT, request = {}) =>
 const ids = (mail: Mail[]) => mail.map(({ id }) => id);
 /** Mail of an agent, as its own calls send it. */
 const post = (from: string, to: string, more: { run_attempt?: number; key?: string } = {}) =>
-  fixture.store.write((tx) =>
+  fixture.store.write(async (tx) =>
     fixture.mailbox.post(tx, {
-      run: findRun(tx, run.id)!,
+      run: (await findRun(tx, run.id))!,
       from_actor_id: at(from),
       to_actor_id: at(to),
       payload: { say: 'hello' },
@@ -72,7 +72,7 @@ const post = (from: string, to: string, more: { run_attempt?: number; key?: stri
     }),
   );
 const take = (member_id: string) => fixture.mailbox.take({ to_actor_id: at(member_id), limit: 50 });
-const currentRun = () => fixture.store.read((reader) => findRun(reader, run.id)!);
+const currentRun = () => fixture.store.read(async (reader) => (await findRun(reader, run.id))!);
 
 test('a message is pending, delivered when its owner lists it, and gone from the inbox when acknowledged', async () => {
   const sent = await send('lead', 'helper', { payload: { n: 1 } });
@@ -200,7 +200,7 @@ test('ten sends with one key are one message, even concurrently and after its ac
 test('payloads and the mail of a run are limited', async () => {
   const payload = { text: 'x'.repeat(limits.mail_payload_bytes_max) };
   await expect(send('lead', 'helper', { payload })).rejects.toThrow('payload is too large');
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const template = { team_num: run.team_num, run_num: run.num, run_attempt: 1, payload: '{}', hops: 0 };
     const row = {
       ...template,
@@ -210,7 +210,7 @@ test('payloads and the mail of a run are limited', async () => {
       reminded: 0,
     } as const;
     for (let n = 0; n < limits.mails_per_run_max; n++) {
-      tx.run(tx.sql.insertInto('mail').values({ ...row, created_at: 0 }));
+      await tx.run(tx.sql.insertInto('mail').values({ ...row, created_at: 0 }));
     }
   });
   await expect(send('lead', 'helper')).rejects.toThrow('too many mailbox messages in the run');
@@ -290,16 +290,16 @@ test('the hop limit never stops a conversation between a person and an agent', a
 });
 
 test('a new step starts a new chain', async () => {
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const letter = { run, from_actor_id: at('plain'), to_actor_id: at('robot'), payload: {}, hops: 20 };
-    fixture.mailbox.post(tx, letter);
+    await fixture.mailbox.post(tx, letter);
   });
   await take('robot');
   expect(await post('robot', 'plain')).toMatchObject({ hops: 21 });
   fixture.clock.advance(10);
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const row = { run_num: run.num, step_key: 'a', attempt: 1, run_attempt: 1, member_id: 'robot' };
-    tx.run(
+    await tx.run(
       tx.sql
         .insertInto('run_attempts')
         .values({ ...row, agent_id: 'agt_x', over: 0, created_at: fixture.clock.now() }),

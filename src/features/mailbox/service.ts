@@ -92,16 +92,22 @@ export class Mailbox {
 
   /** Sends a message as an actor that the caller may act as. Idempotent by key, and throws like `post`. */
   send(caller: Caller, sent: SendMail, idempotency_key: string | null): Promise<Mail> {
-    return this.#options.store.write((tx) => {
-      const { team, run } = requireRun(tx, caller, 'team.work', sent.run_id);
-      const { actor_id } = resolveInRun(tx, caller, team, run, sent.from_actor_id);
-      const to_actor_id = actorOfRun(tx, team, run, sent.to_actor_id).actor_id;
+    return this.#options.store.write(async (tx) => {
+      const { team, run } = await requireRun(tx, caller, 'team.work', sent.run_id);
+      const { actor_id } = await resolveInRun(tx, caller, team, run, sent.from_actor_id);
+      const to_actor_id = (await actorOfRun(tx, team, run, sent.to_actor_id)).actor_id;
       const { payload } = sent;
-      const row = this.post(tx, { run, from_actor_id: actor_id, to_actor_id, payload, idempotency_key });
+      const row = await this.post(tx, {
+        run,
+        from_actor_id: actor_id,
+        to_actor_id,
+        payload,
+        idempotency_key,
+      });
       const { user_id, ip } = caller;
       const { id: run_id, team_id, number } = run;
       const details = { message_id: row.num, run_id, team_id, number, from_actor_id: actor_id, to_actor_id };
-      this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
+      await this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
       return toMail(row);
     });
   }
@@ -119,31 +125,31 @@ export class Mailbox {
 
   /** Throws `message not found`, also for mail that the caller may not see. */
   get(caller: Caller, mail_num: number): Promise<Mail> {
-    return this.#options.store.read((reader) => {
-      const row = requireMail(reader, mail_num);
-      visible(() => requireRun(reader, caller, 'team.read', row.run_id));
+    return this.#options.store.read(async (reader) => {
+      const row = await requireMail(reader, mail_num);
+      await visible(() => requireRun(reader, caller, 'team.read', row.run_id));
       return toMail(row);
     });
   }
 
   /** Acknowledges mail as its receiver. Idempotent; see `acknowledge`. */
   ack(caller: Caller, mail_num: number): Promise<Mail> {
-    return this.#options.store.write((tx) => {
-      const row = requireMail(tx, mail_num);
-      const { run } = visible(() => {
-        const { team, run } = requireRun(tx, caller, 'team.work', row.run_id);
+    return this.#options.store.write(async (tx) => {
+      const row = await requireMail(tx, mail_num);
+      const { run } = await visible(async () => {
+        const { team, run } = await requireRun(tx, caller, 'team.work', row.run_id);
         return resolveInRun(tx, caller, team, run, row.to_actor_id);
       });
-      return toMail(this.#acknowledge(tx, row, run));
+      return toMail(await this.#acknowledge(tx, row, run));
     });
   }
 
   /** All mail of a run, including dead letters, oldest first, without payloads. */
   ofRun(caller: Caller, run_id: string, { limit, cursor }: PageRequest): Promise<Page<MailHead>> {
     const [after = 0] = readCursor(cursor, 'number') ?? [];
-    return this.#options.store.read((reader) => {
-      const { run } = requireRun(reader, caller, 'team.read', run_id);
-      const rows = listMailOfRun(reader, run.num, after, limit === undefined ? undefined : limit + 1);
+    return this.#options.store.read(async (reader) => {
+      const { run } = await requireRun(reader, caller, 'team.read', run_id);
+      const rows = await listMailOfRun(reader, run.num, after, limit === undefined ? undefined : limit + 1);
       return page(rows, limit ?? rows.length, toMailHead, (row) => [row.num]);
     });
   }
@@ -155,20 +161,20 @@ export class Mailbox {
    * message returns the existing row. Throws `payload is too large`, `too many mailbox messages in the run`, and
    * `idempotency key reused with a different request`.
    */
-  post(tx: Tx, mail: NewMail): MailRow {
+  async post(tx: Tx, mail: NewMail): Promise<MailRow> {
     const { run, from_actor_id, to_actor_id } = mail;
     const { message_num = null, idempotency_key = null, run_attempt = run.attempt } = mail;
     const payload = JSON.stringify(mail.payload);
     if (Buffer.byteLength(payload) > limits.mail_payload_bytes_max) throw problems.payloadTooLarge();
     const request_hash = idempotency_key === null ? null : hashParts([run.id, to_actor_id, payload]);
     if (idempotency_key !== null) {
-      const before = findMailOfKey(tx, from_actor_id, idempotency_key);
+      const before = await findMailOfKey(tx, from_actor_id, idempotency_key);
       if (before && !timingSafeEqual(before.request_hash!, request_hash!)) throw problems.idempotencyReused();
       if (before) return before;
     }
-    if (hasMail(tx, run.num, limits.mails_per_run_max)) throw problems.tooMuchMail();
+    if (await hasMail(tx, run.num, limits.mails_per_run_max)) throw problems.tooMuchMail();
 
-    const hops = mail.hops ?? this.hopsOf(tx, run, from_actor_id);
+    const hops = mail.hops ?? (await this.hopsOf(tx, run, from_actor_id));
     const reason = deadLetterReason(run, run_attempt, hops);
     const values = {
       team_num: run.team_num,
@@ -189,24 +195,29 @@ export class Mailbox {
       delivered_at: null,
       acknowledged_at: null,
     };
-    const row: MailRow = { num: insertMail(tx, values), run_id: run.id, ...values };
-    this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
-    if (hops > limits.mail_hops_max) this.setAttention(tx, run, hopLimitText(row));
+    const row: MailRow = { num: await insertMail(tx, values), run_id: run.id, ...values };
+    await this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
+    if (hops > limits.mail_hops_max) await this.setAttention(tx, run, hopLimitText(row));
     if (reason !== null) return row;
     const receiver = findMember(run, to_actor_id);
     if (receiver && memberKind(receiver) === 'acp') {
       const { num: mail_num, run_num } = row;
-      this.#options.facts.record(tx, 'mail_sent', run.id, { mail_num, run_num, to_actor_id });
+      await this.#options.facts.record(tx, 'mail_sent', run.id, { mail_num, run_num, to_actor_id });
     }
     tx.afterCommit(() => this.#waiters.wake(to_actor_id));
     return row;
   }
 
   /** An agent continues the chain of the messages it was notified of; every other sender starts a chain. */
-  hopsOf(reader: Reader, run: RunRow, from_actor_id: string): number {
+  async hopsOf(reader: Reader, run: RunRow, from_actor_id: string): Promise<number> {
     const sender = findMember(run, from_actor_id);
     if (!sender?.agent) return 0;
-    const hops = maxHopsReceived(reader, run, from_actor_id, lastWorkAt(reader, run, sender.member_id));
+    const hops = await maxHopsReceived(
+      reader,
+      run,
+      from_actor_id,
+      await lastWorkAt(reader, run, sender.member_id),
+    );
     return hops === null ? 0 : hops + 1;
   }
 
@@ -214,16 +225,22 @@ export class Mailbox {
   async take(filter: InboxFilter): Promise<Mail[]> {
     const found = await this.#list(filter);
     if (!found.some(({ status }) => status === 'pending')) return found;
-    return this.#options.store.write((tx) =>
-      listInbox(tx, filter).map((row) => toMail(row.status === 'pending' ? this.deliver(tx, row) : row)),
-    );
+    return this.#options.store.write(async (tx) => {
+      const taken: Mail[] = [];
+      for (const row of await listInbox(tx, filter)) {
+        taken.push(toMail(row.status === 'pending' ? await this.deliver(tx, row) : row));
+      }
+      return taken;
+    });
   }
 
   /** Resolves when the actor has mail of which it was not notified, after `wait_ms`, or when the signal aborts. */
   awaitNew(filter: InboxFilter, wait_ms: number, signal: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const isThere = () =>
-      store.read((reader) => listInbox(reader, { ...filter, status: 'pending', limit: 1 }).length > 0);
+      store.read(
+        async (reader) => (await listInbox(reader, { ...filter, status: 'pending', limit: 1 })).length > 0,
+      );
     return this.#waiters.wait(filter.to_actor_id, isThere, wait_ms, signal);
   }
 
@@ -231,18 +248,18 @@ export class Mailbox {
    * Idempotent; does not change a dead letter. Throws `message not found` for mail of other actors. `run_num` null:
    * of any run.
    */
-  acknowledge(
+  async acknowledge(
     tx: Tx,
     mail_num: number,
     { actor_id, run_num }: { actor_id: string; run_num: number | null },
-  ): MailRow {
-    const row = requireMail(tx, mail_num);
+  ): Promise<MailRow> {
+    const row = await requireMail(tx, mail_num);
     if (row.to_actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
       throw problems.messageNotFound();
-    return this.#acknowledge(tx, row, runOfNum(tx, row.run_num)!);
+    return this.#acknowledge(tx, row, (await runOfNum(tx, row.run_num))!);
   }
 
-  #acknowledge(tx: Tx, row: MailRow, run: RunRow): MailRow {
+  async #acknowledge(tx: Tx, row: MailRow, run: RunRow): Promise<MailRow> {
     if (row.status === 'acknowledged' || row.status === 'dead_letter') return row;
     const now = this.#options.clock.now();
     const { delivered_at } = row;
@@ -251,13 +268,13 @@ export class Mailbox {
       delivered_at: delivered_at ?? now,
       acknowledged_at: now,
     } as const;
-    this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
-    if (run.attention === unacknowledgedText(row)) this.setAttention(tx, run, null);
+    await this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
+    if (run.attention === unacknowledgedText(row)) await this.setAttention(tx, run, null);
     return this.#change(tx, row, acknowledged);
   }
 
   /** The receiver was notified of a message. */
-  deliver(tx: Tx, row: MailRow): MailRow {
+  deliver(tx: Tx, row: MailRow): Promise<MailRow> {
     return this.#change(tx, row, { status: 'delivered', delivered_at: this.#options.clock.now() });
   }
 
@@ -265,66 +282,66 @@ export class Mailbox {
    * Text that names an actor's mail, for a prompt of any purpose; null if none exists. New mail is delivered once
    * the prompt is sent; mail that was named before and is still unacknowledged is named once more.
    */
-  pendingMail(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): string | null {
-    const rows = mailToMention(tx, run, actor_id, limits.mail_named_max);
+  async pendingMail(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): Promise<string | null> {
+    const rows = await mailToMention(tx, run, actor_id, limits.mail_named_max);
     for (const { num, status } of rows) {
-      updateMail(tx, num, { prompt_id, ...(status === 'delivered' && { reminded: 1 }) });
+      await updateMail(tx, num, { prompt_id, ...(status === 'delivered' && { reminded: 1 }) });
     }
     return rows.length === 0 ? null : mailText(rows);
   }
 
   /** A prompt that may name mail was sent to an agent. */
-  promptSent(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): void {
+  async promptSent(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): Promise<void> {
     const due_at = this.#options.clock.now() + limits.mail_unacknowledged_ms;
-    for (const row of mailOfPrompt(tx, run, actor_id, prompt_id)) {
-      this.deliver(tx, row);
-      this.#options.timers.set(tx, 'mail_unacknowledged', String(row.num), due_at, {});
+    for (const row of await mailOfPrompt(tx, run, actor_id, prompt_id)) {
+      await this.deliver(tx, row);
+      await this.#options.timers.set(tx, 'mail_unacknowledged', String(row.num), due_at, {});
     }
   }
 
   /** The mail of the run needs a person's attention; null: it no longer does. */
-  setAttention(tx: Tx, run: RunRow, attention: string | null): void {
-    this.#options.publisher.setAttention(tx, run, attention);
+  async setAttention(tx: Tx, run: RunRow, attention: string | null): Promise<void> {
+    await this.#options.publisher.setAttention(tx, run, attention);
   }
 
   /** An agent was notified, and has not acknowledged the mail for too long. */
-  overdue(tx: Tx, mail_num: number): void {
-    const row = findMail(tx, mail_num);
-    const run = row && runOfNum(tx, row.run_num);
+  async overdue(tx: Tx, mail_num: number): Promise<void> {
+    const row = await findMail(tx, mail_num);
+    const run = row && (await runOfNum(tx, row.run_num));
     if (!run || row.status !== 'delivered' || isRunOver(run)) return;
-    this.setAttention(tx, run, unacknowledgedText(row));
+    await this.setAttention(tx, run, unacknowledgedText(row));
   }
 
   /** Turns unacknowledged mail of earlier attempts of the run into dead letters. */
-  endStaleMail(tx: Tx, run: RunRow): void {
-    for (const row of staleMail(tx, run)) {
-      this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
-      this.#change(tx, row, { status: 'dead_letter', reason: attemptOver(row.run_attempt) });
+  async endStaleMail(tx: Tx, run: RunRow): Promise<void> {
+    for (const row of await staleMail(tx, run)) {
+      await this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
+      await this.#change(tx, row, { status: 'dead_letter', reason: attemptOver(row.run_attempt) });
     }
   }
 
   #list(filter: InboxFilter): Promise<Mail[]> {
-    return this.#options.store.read((reader) => listInbox(reader, filter).map(toMail));
+    return this.#options.store.read(async (reader) => (await listInbox(reader, filter)).map(toMail));
   }
 
-  #change(tx: Tx, row: MailRow, changes: Partial<MailRow>): MailRow {
-    updateMail(tx, row.num, changes);
+  async #change(tx: Tx, row: MailRow, changes: Partial<MailRow>): Promise<MailRow> {
+    await updateMail(tx, row.num, changes);
     const changed = { ...row, ...changes };
-    this.#options.publisher.publishMail(tx, row.run_num, toMailHead(changed));
+    await this.#options.publisher.publishMail(tx, row.run_num, toMailHead(changed));
     return changed;
   }
 }
 
-function requireMail(reader: Reader, mail_num: number): MailRow {
-  const row = Number.isSafeInteger(mail_num) ? findMail(reader, mail_num) : undefined;
+async function requireMail(reader: Reader, mail_num: number): Promise<MailRow> {
+  const row = Number.isSafeInteger(mail_num) ? await findMail(reader, mail_num) : undefined;
   if (!row) throw problems.messageNotFound();
   return row;
 }
 
 /** For callers without access, the mail does not exist. */
-function visible<T>(find: () => T): T {
+async function visible<T>(find: () => Promise<T>): Promise<T> {
   try {
-    return find();
+    return await find();
   } catch (error) {
     throw error instanceof Problem ? problems.messageNotFound() : error;
   }

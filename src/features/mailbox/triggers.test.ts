@@ -122,7 +122,7 @@ test('limits the triggers of a run, and the size of their payloads', async () =>
 
 test('a trigger ends visibly if the run’s mailbox is full', async () => {
   const trigger = await set({ every_seconds: 60 });
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const row = {
       team_num: run.team_num,
       run_num: run.num,
@@ -133,12 +133,12 @@ test('a trigger ends visibly if the run’s mailbox is full', async () => {
     };
     const actors = { from_actor_id: 'a', to_actor_id: 'b', status: 'acknowledged', reminded: 0 } as const;
     for (let n = 0; n < limits.mails_per_run_max; n++) {
-      tx.run(tx.sql.insertInto('mail').values({ ...row, ...actors }));
+      await tx.run(tx.sql.insertInto('mail').values({ ...row, ...actors }));
     }
   });
   await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect(await list()).toEqual([]), SOON);
-  const { attention } = await fixture.store.read((reader) => findRun(reader, run.id)!);
+  const { attention } = await fixture.store.read(async (reader) => (await findRun(reader, run.id))!);
   expect(attention).toBe(
     `trigger ${trigger.id} of lead@${run.team_id} ended: too many mailbox messages in the run`,
   );
@@ -146,20 +146,26 @@ test('a trigger ends visibly if the run’s mailbox is full', async () => {
 
 test('an agent that wakes itself with a trigger continues its chain', async () => {
   const actor_id = `robot@${run.team_id}`;
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const letter = { run, from_actor_id: `lead@${run.team_id}`, to_actor_id: actor_id, payload: {}, hops: 7 };
-    fixture.mailbox.post(tx, letter);
+    await fixture.mailbox.post(tx, letter);
   });
   await fixture.mailbox.take({ to_actor_id: actor_id, limit: 50 });
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const at = fixture.clock.now() + 1_000;
-    fixture.triggers.add(tx, findRun(tx, run.id)!, actor_id, { ...NO_TIME, at, payload: {} }, actor_id);
+    await fixture.triggers.add(
+      tx,
+      (await findRun(tx, run.id))!,
+      actor_id,
+      { ...NO_TIME, at, payload: {} },
+      actor_id,
+    );
   });
   await fixture.advanceClock(1_000);
   await vi.waitFor(async () => expect(await mail('robot')).toHaveLength(2), SOON);
   await fixture.mailbox.take({ to_actor_id: actor_id, limit: 50 });
-  const hops = await fixture.store.read((reader) =>
-    fixture.mailbox.hopsOf(reader, findRun(reader, run.id)!, actor_id),
+  const hops = await fixture.store.read(async (reader) =>
+    fixture.mailbox.hopsOf(reader, (await findRun(reader, run.id))!, actor_id),
   );
   expect(hops).toBe(9);
 });

@@ -56,11 +56,11 @@ export class Triggers {
     { run_id, limit, cursor }: PageRequest & { run_id?: string | undefined },
   ): Promise<Page<Trigger>> {
     const [before_num] = readCursor(cursor, 'number') ?? [];
-    return this.#options.store.read((reader) => {
-      const acting = resolveActingActor(reader, caller, 'team.read', actor_id, run_id);
+    return this.#options.store.read(async (reader) => {
+      const acting = await resolveActingActor(reader, caller, 'team.read', actor_id, run_id);
       const { run, view } = acting;
       const filter = { actor_id: acting.actor_id, run_num: run?.num, view, before_num };
-      const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
+      const rows = await listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
       return page(rows, limit ?? rows.length, toTrigger, (row) => [row.num]);
     });
   }
@@ -68,10 +68,10 @@ export class Triggers {
   /** The triggers of all actors of a run, newest first. */
   ofRun(caller: Caller, run_id: string, { limit, cursor }: PageRequest): Promise<Page<Trigger>> {
     const [before_num] = readCursor(cursor, 'number') ?? [];
-    return this.#options.store.read((reader) => {
-      const { run } = requireRun(reader, caller, 'team.read', run_id);
+    return this.#options.store.read(async (reader) => {
+      const { run } = await requireRun(reader, caller, 'team.read', run_id);
       const filter = { run_num: run.num, before_num };
-      const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
+      const rows = await listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
       return page(rows, limit ?? rows.length, toTrigger, (row) => [row.num]);
     });
   }
@@ -84,14 +84,14 @@ export class Triggers {
     idempotency_key: string | null,
     locate: (trigger: Trigger) => string,
   ): Promise<{ location: string; body: Trigger }> {
-    return this.#options.store.write((tx) => {
-      const acting = resolveActingActor(tx, caller, 'team.work', actor_id, input.run_id);
-      const row = this.add(tx, acting.run!, acting.actor_id, input, caller.user_id);
-      this.#audit(tx, caller, 'trigger_created', row);
+    return this.#options.store.write(async (tx) => {
+      const acting = await resolveActingActor(tx, caller, 'team.work', actor_id, input.run_id);
+      const row = await this.add(tx, acting.run!, acting.actor_id, input, caller.user_id);
+      await this.#audit(tx, caller, 'trigger_created', row);
       const body = toTrigger(row);
       const answer = { location: locate(body), body };
       if (idempotency_key !== null) {
-        this.#options.idempotency.storeWith(tx, caller, idempotency_key, { status: 201, ...answer });
+        await this.#options.idempotency.storeWith(tx, caller, idempotency_key, { status: 201, ...answer });
       }
       return answer;
     });
@@ -99,13 +99,19 @@ export class Triggers {
 
   /** Deletes a trigger of the actor. Throws `trigger not found`, also for a trigger of another actor. */
   remove(caller: Caller, actor_id: string, id: string): Promise<void> {
-    return this.#options.store.write((tx) => {
-      const acting = resolveActingActor(tx, caller, 'team.work', actor_id, findTrigger(tx, id)?.run_id);
-      this.#audit(
+    return this.#options.store.write(async (tx) => {
+      const acting = await resolveActingActor(
+        tx,
+        caller,
+        'team.work',
+        actor_id,
+        (await findTrigger(tx, id))?.run_id,
+      );
+      await this.#audit(
         tx,
         caller,
         'trigger_deleted',
-        this.drop(tx, id, { actor_id: acting.actor_id, run_num: null }),
+        await this.drop(tx, id, { actor_id: acting.actor_id, run_num: null }),
       );
     });
   }
@@ -113,22 +119,23 @@ export class Triggers {
   // --- actors ---------------------------------------------------------------------------------------------------------
 
   /** Throws if its schedule is invalid, and `run is over`, `payload is too large`, and `too many triggers in the run`. */
-  add(
+  async add(
     tx: Tx,
     run: RunRow,
     actor_id: string,
     { payload, at, every_seconds, cron, timezone }: Omit<SetTrigger, 'run_id'>,
     created_by: string,
-  ): TriggerRow {
+  ): Promise<TriggerRow> {
     if (isRunOver(run)) throw problems.runOver();
     const now = this.#options.clock.now();
     const schedule = { at, every_seconds, cron, timezone };
     const next_at = firstTime(schedule, now);
     const text = JSON.stringify(payload);
     if (Buffer.byteLength(text) > limits.mail_payload_bytes_max) throw problems.payloadTooLarge();
-    if (triggersOfRun(tx, run.num).length >= limits.triggers_per_run_max) throw problems.tooManyTriggers();
+    if ((await triggersOfRun(tx, run.num)).length >= limits.triggers_per_run_max)
+      throw problems.tooManyTriggers();
     const id = newId('trg');
-    insertTrigger(tx, {
+    await insertTrigger(tx, {
       id,
       team_num: run.team_num,
       run_num: run.num,
@@ -137,81 +144,90 @@ export class Triggers {
       ...schedule,
       payload: text,
       // A trigger does not reset the hop count, so an agent cannot start a new chain by waiting for one.
-      hops: this.#mailbox.hopsOf(tx, run, actor_id),
+      hops: await this.#mailbox.hopsOf(tx, run, actor_id),
       next_at,
       last_at: null,
       fired: 0,
       created_by,
       created_at: now,
     });
-    this.#options.timers.set(tx, 'trigger', id, next_at, {});
-    return findTrigger(tx, id)!;
+    await this.#options.timers.set(tx, 'trigger', id, next_at, {});
+    return (await findTrigger(tx, id))!;
   }
 
   /** Throws `trigger not found` for triggers of other actors. `run_num` null: of any run. */
-  drop(tx: Tx, id: string, { actor_id, run_num }: { actor_id: string; run_num: number | null }): TriggerRow {
-    const row = findTrigger(tx, id);
+  async drop(
+    tx: Tx,
+    id: string,
+    { actor_id, run_num }: { actor_id: string; run_num: number | null },
+  ): Promise<TriggerRow> {
+    const row = await findTrigger(tx, id);
     if (row?.actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
       throw problems.triggerNotFound();
-    this.#delete(tx, row);
+    await this.#delete(tx, row);
     return row;
   }
 
   timers(): Pick<TimerHandlers, 'trigger'> {
     return {
-      trigger: (tx, { ref }) => {
-        const row = findTrigger(tx, ref);
-        if (row) this.#fire(tx, row);
+      trigger: async (tx, { ref }) => {
+        const row = await findTrigger(tx, ref);
+        if (row) await this.#fire(tx, row);
       },
     };
   }
 
   facts(): FactHandlers {
     return {
-      run_changed: (tx, { payload }) => {
-        const run = findRun(tx, payload.run_id);
+      run_changed: async (tx, { payload }) => {
+        const run = await findRun(tx, payload.run_id);
         if (!run) return;
-        for (const row of triggersOfRun(tx, run.num)) if (isDone(row, run)) this.#delete(tx, row);
+        for (const row of await triggersOfRun(tx, run.num)) if (isDone(row, run)) await this.#delete(tx, row);
       },
     };
   }
 
-  #fire(tx: Tx, row: TriggerRow): void {
-    const run = runOfNum(tx, row.run_num)!;
+  async #fire(tx: Tx, row: TriggerRow): Promise<void> {
+    const run = (await runOfNum(tx, row.run_num))!;
     if (isDone(row, run)) {
-      this.#delete(tx, row);
+      await this.#delete(tx, row);
       return;
     }
     const { actor_id, hops } = row;
     const payload = JSON.parse(row.payload) as Record<string, unknown>;
     try {
-      this.#mailbox.post(tx, { run, from_actor_id: actor_id, to_actor_id: actor_id, payload, hops });
+      await this.#mailbox.post(tx, { run, from_actor_id: actor_id, to_actor_id: actor_id, payload, hops });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      this.#mailbox.setAttention(tx, run, `trigger ${row.id} of ${actor_id} ended: ${error.message}`);
-      this.#delete(tx, row);
+      await this.#mailbox.setAttention(tx, run, `trigger ${row.id} of ${actor_id} ended: ${error.message}`);
+      await this.#delete(tx, row);
       return;
     }
     const now = this.#options.clock.now();
     const next_at = nextTime(row, row.next_at, now);
-    if (next_at === null) this.#delete(tx, row);
+    if (next_at === null) await this.#delete(tx, row);
     else {
-      updateTrigger(tx, row.num, { next_at, last_at: now, fired: row.fired + 1 });
-      this.#options.timers.set(tx, 'trigger', row.id, next_at, {});
+      await updateTrigger(tx, row.num, { next_at, last_at: now, fired: row.fired + 1 });
+      await this.#options.timers.set(tx, 'trigger', row.id, next_at, {});
     }
   }
 
-  #delete(tx: Tx, row: TriggerRow): void {
-    this.#options.timers.clear(tx, 'trigger', row.id);
-    deleteTrigger(tx, row.num);
+  async #delete(tx: Tx, row: TriggerRow): Promise<void> {
+    await this.#options.timers.clear(tx, 'trigger', row.id);
+    await deleteTrigger(tx, row.num);
   }
 
-  #audit(tx: Tx, caller: Caller, event: 'trigger_created' | 'trigger_deleted', row: TriggerRow): void {
+  async #audit(
+    tx: Tx,
+    caller: Caller,
+    event: 'trigger_created' | 'trigger_deleted',
+    row: TriggerRow,
+  ): Promise<void> {
     const { user_id, ip } = caller;
     const { id: trigger_id, run_id, actor_id } = row;
-    const { team_id, number } = findRun(tx, run_id)!;
+    const { team_id, number } = (await findRun(tx, run_id))!;
     const details = { trigger_id, run_id, team_id, number, actor_id };
-    this.#options.audit.record(tx, { event, user_id, ip, details });
+    await this.#options.audit.record(tx, { event, user_id, ip, details });
   }
 }
 

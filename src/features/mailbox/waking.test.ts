@@ -22,9 +22,9 @@ beforeEach(async () => {
   const started = await startAcp(fixture);
   agent_id = started.id;
   acp = started.acp;
-  await fixture.store.write((tx) => {
-    const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id))!;
-    updateAgent(tx, num, { run_num: run.num, team_num: run.team_num, member_id: 'robot' });
+  await fixture.store.write(async (tx) => {
+    const { num } = (await tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id)))!;
+    await updateAgent(tx, num, { run_num: run.num, team_num: run.team_num, member_id: 'robot' });
   });
 });
 afterEach(() => fixture.end());
@@ -34,9 +34,11 @@ const send = async (n: number) => {
   const sent = { run_id: run.id, from_actor_id: 'lead', to_actor_id: 'robot', payload: { n } };
   return (await fixture.mailbox.send(ANA, sent, null)).id;
 };
-const row = (id: number): Promise<MailRow> => fixture.store.read((reader) => findMail(reader, id)!);
+const row = (id: number): Promise<MailRow> =>
+  fixture.store.read(async (reader) => (await findMail(reader, id))!);
 const statusOf = async (id: number) => (await row(id)).status;
-const attention = async () => (await fixture.store.read((reader) => findRun(reader, run.id)!)).attention;
+const attention = async () =>
+  (await fixture.store.read(async (reader) => (await findRun(reader, run.id))!)).attention;
 const ack = (id: number) =>
   fixture.store.write((tx) => fixture.mailbox.acknowledge(tx, id, { actor_id: at('robot'), run_num: null }));
 const idle = () => vi.waitFor(async () => expect((await fixture.get(agent_id)).activity).toBe('idle'), SOON);
@@ -168,10 +170,10 @@ test('a prompt for another purpose can name mail, which is delivered once it is 
   const turn = await prompted();
   const id = await send(1);
   const step = 'prm_step';
-  await fixture.store.write((tx) => {
-    const agent = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id))!;
-    const text = fixture.mailbox.pendingMail(tx, findRun(tx, run.id)!, at('robot'), step)!;
-    queuePrompt(tx, agent.num, {
+  await fixture.store.write(async (tx) => {
+    const agent = (await tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id)))!;
+    const text = (await fixture.mailbox.pendingMail(tx, (await findRun(tx, run.id))!, at('robot'), step))!;
+    await queuePrompt(tx, agent.num, {
       ...{ id: step, content: [{ type: 'text', text: `your step\n\n${text}` }] },
       ...{ created_by: null, created_at: fixture.clock.now() },
     });
@@ -190,8 +192,8 @@ test('a withdrawn prompt counts as naming no mail', async () => {
   await fixture.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
   const turn = await prompted();
   const id = await send(1);
-  await fixture.store.write((tx) =>
-    fixture.mailbox.pendingMail(tx, findRun(tx, run.id)!, at('robot'), 'prm_gone'),
+  await fixture.store.write(async (tx) =>
+    fixture.mailbox.pendingMail(tx, (await findRun(tx, run.id))!, at('robot'), 'prm_gone'),
   );
   turn.end();
   await prompted();
@@ -210,7 +212,7 @@ test('an agent with a step gets no separate prompt', async () => {
       },
     ]),
   );
-  const step_num = await fixture.store.read((reader) => findStep(reader, run.num, 'a')!.num);
+  const step_num = await fixture.store.read(async (reader) => (await findStep(reader, run.num, 'a'))!.num);
   const id = await send(1);
   await settled();
   await fixture.advanceClock(limits.mail_check_ms);

@@ -36,14 +36,15 @@ export class Waking {
         this.#promptIfIdle(tx, run_num, to_actor_id.slice(0, to_actor_id.lastIndexOf('@'))),
       session_ready: (tx, { payload }) => this.#promptAgentIfIdle(tx, payload.agent_id),
       turn_ended: (tx, { payload }) => this.#promptAgentIfIdle(tx, payload.agent_id),
-      turn_began: (tx, { payload: { agent_id, prompt_id } }) => {
-        const agent = findAgent(tx, agent_id);
-        const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
-        if (run) this.#mailbox.promptSent(tx, run, memberActorId(agent!.member_id!, run.team_id), prompt_id);
+      turn_began: async (tx, { payload: { agent_id, prompt_id } }) => {
+        const agent = await findAgent(tx, agent_id);
+        const run = agent && agent.run_num !== null ? await runOfNum(tx, agent.run_num) : undefined;
+        if (run)
+          await this.#mailbox.promptSent(tx, run, memberActorId(agent!.member_id!, run.team_id), prompt_id);
       },
-      run_changed: (tx, { payload }) => {
-        const run = findRun(tx, payload.run_id);
-        if (run) this.#mailbox.endStaleMail(tx, run);
+      run_changed: async (tx, { payload }) => {
+        const run = await findRun(tx, payload.run_id);
+        if (run) await this.#mailbox.endStaleMail(tx, run);
       },
     };
   }
@@ -55,46 +56,46 @@ export class Waking {
     };
   }
 
-  #promptAgentIfIdle(tx: Tx, agent_id: string): void {
-    const agent = findAgent(tx, agent_id);
-    if (agent && agent.run_num !== null) this.#promptIfIdle(tx, agent.run_num, agent.member_id!);
+  async #promptAgentIfIdle(tx: Tx, agent_id: string): Promise<void> {
+    const agent = await findAgent(tx, agent_id);
+    if (agent && agent.run_num !== null) await this.#promptIfIdle(tx, agent.run_num, agent.member_id!);
   }
 
   /** Prompts the member's agent if it is idle and has mail of which it was not notified. */
-  #promptIfIdle(tx: Tx, run_num: number, member_id: string): void {
-    const run = runOfNum(tx, run_num);
+  async #promptIfIdle(tx: Tx, run_num: number, member_id: string): Promise<void> {
+    const run = await runOfNum(tx, run_num);
     if (!run || isRunOver(run)) return;
     const actor_id = memberActorId(member_id, run.team_id);
-    if (mailToMention(tx, run, actor_id, 1)[0]?.status !== 'pending') return;
-    const agent = runningMember(tx, run_num, member_id);
-    if (!agent || !isIdle(tx, agent)) return;
-    if (isTaken(tx, run, member_id)) {
+    if ((await mailToMention(tx, run, actor_id, 1))[0]?.status !== 'pending') return;
+    const agent = await runningMember(tx, run_num, member_id);
+    if (!agent || !(await isIdle(tx, agent))) return;
+    if (await isTaken(tx, run, member_id)) {
       // Its prompt does not exist yet, or its outcome is not recorded; no fact reports when that is over.
       const due_at = this.#core.clock.now() + limits.mail_check_ms;
       const ref = `${run_num}/${member_id}`;
-      this.#core.timers.set(tx, 'mail_look', ref, due_at, { run_num, member_id });
+      await this.#core.timers.set(tx, 'mail_look', ref, due_at, { run_num, member_id });
       return;
     }
     const id = newId('prm');
-    const text = this.#mailbox.pendingMail(tx, run, actor_id, id)!;
+    const text = (await this.#mailbox.pendingMail(tx, run, actor_id, id))!;
     const content = [{ type: 'text', text }];
-    queuePrompt(tx, agent.num, { id, content, created_by: null, created_at: this.#core.clock.now() });
-    AcpTransaction.run(this.#core, tx, agent.session_id!, sendNext);
-    this.#mailbox.promptSent(tx, run, actor_id, id);
+    await queuePrompt(tx, agent.num, { id, content, created_by: null, created_at: this.#core.clock.now() });
+    await AcpTransaction.run(this.#core, tx, agent.session_id!, sendNext);
+    await this.#mailbox.promptSent(tx, run, actor_id, id);
   }
 }
 
 /** Whether a prompt that is queued now is sent at once. */
-function isIdle(reader: Reader, agent: AgentRow): boolean {
+async function isIdle(reader: Reader, agent: AgentRow): Promise<boolean> {
   if (agent.protocol !== 'acp' || agent.session_state !== 'running') return false;
-  const session = findSession(reader, agent.session_id!)!;
+  const session = (await findSession(reader, agent.session_id!))!;
   if (session.stopping === 1 || session.stdin_lost === 1) return false;
-  const { phase, turn } = loadAcpState(reader, session.num);
-  return phase === 'ready' && turn === null && countOpenPrompts(reader, agent.num) === 0;
+  const { phase, turn } = await loadAcpState(reader, session.num);
+  return phase === 'ready' && turn === null && (await countOpenPrompts(reader, agent.num)) === 0;
 }
 
 /** Whether the member has a current step or, as the leader, a current round. */
-function isTaken(reader: Reader, run: RunRow, member_id: string): boolean {
+async function isTaken(reader: Reader, run: RunRow, member_id: string): Promise<boolean> {
   const leads = parseSpec(run).leader_member_id === member_id;
-  return (leads && run.leader === 'asking') || hasLaunched(reader, run.num, member_id);
+  return (leads && run.leader === 'asking') || (await hasLaunched(reader, run.num, member_id));
 }

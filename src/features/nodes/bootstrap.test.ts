@@ -107,10 +107,10 @@ test('the database alone reveals no token, and showing one is audited without it
   const { token } = await open().show(root);
   expect((await open(null, 8).show(root)).token).not.toBe(token);
   await open().rotate(root);
-  const all = await store.read((reader) =>
+  const all = await store.read(async (reader) =>
     JSON.stringify([
-      reader.all(reader.sql.selectFrom('audit').selectAll()),
-      reader.all(reader.sql.selectFrom('bootstrap_tokens').selectAll()),
+      await reader.all(reader.sql.selectFrom('audit').selectAll()),
+      await reader.all(reader.sql.selectFrom('bootstrap_tokens').selectAll()),
     ]),
   );
   expect(all).toContain('bootstrap_token_shown');

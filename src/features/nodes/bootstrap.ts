@@ -57,10 +57,15 @@ export class Bootstrap {
   async show(caller: Caller): Promise<ShownToken> {
     const { store, audit, configured } = this.#deps;
     const id = newSecret(12);
-    return store.write((tx) => {
-      const row = configured === null ? (this.#newest(tx) ?? this.#make(tx, id)) : null;
+    return store.write(async (tx) => {
+      const row = configured === null ? ((await this.#newest(tx)) ?? (await this.#make(tx, id))) : null;
       const details = { token_id: row?.id ?? null, configured: row === null };
-      audit.record(tx, { event: 'bootstrap_token_shown', user_id: caller.user_id, ip: caller.ip, details });
+      await audit.record(tx, {
+        event: 'bootstrap_token_shown',
+        user_id: caller.user_id,
+        ip: caller.ip,
+        details,
+      });
       return this.#shown(row);
     });
   }
@@ -70,11 +75,11 @@ export class Bootstrap {
     const { store, audit, configured } = this.#deps;
     if (configured !== null) throw problems.bootstrapConfigured();
     const id = newSecret(12);
-    return store.write((tx) => {
-      deleteBootstrapTokens(tx);
-      const row = this.#make(tx, id);
+    return store.write(async (tx) => {
+      await deleteBootstrapTokens(tx);
+      const row = await this.#make(tx, id);
       const { user_id, ip } = caller;
-      audit.record(tx, { event: 'bootstrap_token_rotated', user_id, ip, details: { token_id: id } });
+      await audit.record(tx, { event: 'bootstrap_token_rotated', user_id, ip, details: { token_id: id } });
       return this.#shown(row);
     });
   }
@@ -96,30 +101,30 @@ export class Bootstrap {
   async spend(id: string | null, node_id: string): Promise<boolean> {
     const { store, clock, configured } = this.#deps;
     if (id === null) return configured !== null;
-    return store.write((tx) => {
+    return store.write(async (tx) => {
       const now = clock.now();
-      const row = liveBootstrapTokens(tx, now).find((token) => token.id === id);
+      const row = (await liveBootstrapTokens(tx, now)).find((token) => token.id === id);
       if (!row || (row.spent_by !== null && row.spent_by !== node_id)) return false;
-      if (row.spent_by === null) spendBootstrapToken(tx, id, node_id);
+      if (row.spent_by === null) await spendBootstrapToken(tx, id, node_id);
       return true;
     });
   }
 
-  #newest(tx: Tx): BootstrapRow | undefined {
+  async #newest(tx: Tx): Promise<BootstrapRow | undefined> {
     const until = this.#deps.clock.now() + limits.bootstrap_token_spare_ms;
-    return liveBootstrapTokens(tx, until).find(({ spent_by }) => spent_by === null);
+    return (await liveBootstrapTokens(tx, until)).find(({ spent_by }) => spent_by === null);
   }
 
-  #make(tx: Tx, id: string): BootstrapRow {
+  async #make(tx: Tx, id: string): Promise<BootstrapRow> {
     const now = this.#deps.clock.now();
-    deleteBootstrapTokens(tx, now);
+    await deleteBootstrapTokens(tx, now);
     const row: BootstrapRow = {
       id,
       created_at: now,
       expires_at: now + limits.bootstrap_token_ms,
       spent_by: null,
     };
-    insertBootstrapToken(tx, row);
+    await insertBootstrapToken(tx, row);
     return row;
   }
 

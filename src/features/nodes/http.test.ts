@@ -175,8 +175,8 @@ test('reports invalid input with the messages of the contract', async () => {
   await refused(400, 'nothing to change', request('PUT', `${NODES}/box`, { id: 'box' }));
   await refused(400, 'unknown field "unknown"', post({ unknown: 1 }));
   const num = await addAgent(store, 'agt_1');
-  await store.write((tx) => {
-    tx.run(tx.sql.updateTable('agents').set({ node_id: 'box' }).where('num', '=', num));
+  await store.write(async (tx) => {
+    await tx.run(tx.sql.updateTable('agents').set({ node_id: 'box' }).where('num', '=', num));
   });
   await refused(409, 'agent node has active agents', request('DELETE', `${NODES}/box`));
 });
@@ -245,9 +245,9 @@ test('shows the bootstrap token, keeps it, and rotates it', async () => {
 describe('the repositories of a node', () => {
   const found = (path: string) => ({ path, branch: 'main', dirty: false });
   const used = (id: string, owner_id: string, fields: Record<string, unknown>) =>
-    store.write((tx) => {
+    store.write(async (tx) => {
       const values = { owner_id, node_id: 'box', workdir: '/elsewhere', ...fields };
-      tx.run(tx.sql.updateTable('agents').set(values).where('id', '=', id));
+      await tx.run(tx.sql.updateTable('agents').set(values).where('id', '=', id));
     });
   let asked: RepositoriesRequest[];
 

@@ -37,7 +37,7 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
       tokens_first: has_mode && internal_grpc.trust.mode !== 'mtls',
       readers: agents.readSessionsOf,
       upcall: (call) => internal_grpc.actors.call(call),
-      hasLive: (node_id) => store.read((reader) => liveSessions(reader, node_id).length > 0),
+      hasLive: (node_id) => store.read(async (reader) => (await liveSessions(reader, node_id)).length > 0),
       onUp: (node_id) => outbox.retryNow(node_id),
       onStale: (node_id, since_ms) => markStale(agents.core, node_id, since_ms),
     });

@@ -12,24 +12,24 @@ export type NodeRow = Tables['nodes'];
 /** Highest epoch of any deleted node. A node that is registered again under its id needs a higher one. */
 const EPOCH = 'link_epoch';
 
-export function findNode(reader: Reader, id: string): NodeRow | undefined {
+export function findNode(reader: Reader, id: string): Promise<NodeRow | undefined> {
   return reader.get(reader.sql.selectFrom('nodes').selectAll().where('id', '=', id));
 }
 
 /** Whether agents can be bound to the node: it is registered, or the main node. */
-export function isNode(reader: Reader, id: string): boolean {
-  return id === MAIN_NODE || findNode(reader, id) !== undefined;
+export async function isNode(reader: Reader, id: string): Promise<boolean> {
+  return id === MAIN_NODE || (await findNode(reader, id)) !== undefined;
 }
 
 /** The ids of all registered nodes. */
-export function nodeIds(reader: Reader): string[] {
-  return reader.all(reader.sql.selectFrom('nodes').select('id')).map(({ id }) => id);
+export async function nodeIds(reader: Reader): Promise<string[]> {
+  return (await reader.all(reader.sql.selectFrom('nodes').select('id'))).map(({ id }) => id);
 }
 
-export function isNodeTaken(reader: Reader, id: string, name: string): boolean {
+export async function isNodeTaken(reader: Reader, id: string, name: string): Promise<boolean> {
   const query = reader.sql.selectFrom('nodes').select('id');
   return (
-    reader.get(query.where((where) => where.or([where('id', '=', id), where('name', '=', name)]))) !==
+    (await reader.get(query.where((where) => where.or([where('id', '=', id), where('name', '=', name)])))) !==
     undefined
   );
 }
@@ -38,7 +38,7 @@ export function isNodeTaken(reader: Reader, id: string, name: string): boolean {
 export function listNodes(
   reader: Reader,
   page: { before?: { created_at: number; id: string } | undefined; limit?: number | undefined } = {},
-): NodeRow[] {
+): Promise<NodeRow[]> {
   const { before, limit } = page;
   let query = reader.sql.selectFrom('nodes').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc');
   if (before !== undefined) {
@@ -53,43 +53,43 @@ export function listNodes(
 }
 
 /** Inserts a row, whose epoch continues after those of deleted nodes. */
-export function insertNode(
+export async function insertNode(
   tx: Tx,
   fields: Pick<NodeRow, 'id' | 'name' | 'grpc_target' | 'tls_server_name' | 'default_worktree_root'>,
   now: number,
-): NodeRow {
+): Promise<NodeRow> {
   const row: NodeRow = {
     ...fields,
     disk_id: null,
-    epoch: deletedEpoch(tx),
+    epoch: await deletedEpoch(tx),
     joined_at: null,
     last_seen_at: null,
     version: null,
     created_at: now,
     updated_at: now,
   };
-  tx.run(tx.sql.insertInto('nodes').values(row));
+  await tx.run(tx.sql.insertInto('nodes').values(row));
   return row;
 }
 
-export function updateNode(tx: Tx, id: string, fields: Partial<Omit<NodeRow, 'id'>>): void {
-  tx.run(tx.sql.updateTable('nodes').set(fields).where('id', '=', id));
+export async function updateNode(tx: Tx, id: string, fields: Partial<Omit<NodeRow, 'id'>>): Promise<void> {
+  await tx.run(tx.sql.updateTable('nodes').set(fields).where('id', '=', id));
 }
 
-export function deleteNode(tx: Tx, row: NodeRow): void {
-  const value = String(Math.max(row.epoch, deletedEpoch(tx)));
-  tx.run(
+export async function deleteNode(tx: Tx, row: NodeRow): Promise<void> {
+  const value = String(Math.max(row.epoch, await deletedEpoch(tx)));
+  await tx.run(
     tx.sql
       .insertInto('meta')
       .values({ key: EPOCH, value })
       .onConflict((conflict) => conflict.column('key').doUpdateSet({ value })),
   );
-  tx.run(tx.sql.deleteFrom('nodes').where('id', '=', row.id));
+  await tx.run(tx.sql.deleteFrom('nodes').where('id', '=', row.id));
 }
 
 /** Number of agent records by node, in any status. Nodes without agents are omitted. */
-export function countAgents(reader: Reader): Map<string, number> {
-  const rows = reader.all(
+export async function countAgents(reader: Reader): Promise<Map<string, number>> {
+  const rows = await reader.all(
     reader.sql
       .selectFrom('agents')
       .select(['node_id', (fn) => fn.fn.countAll<number>().as('agents')])
@@ -98,9 +98,9 @@ export function countAgents(reader: Reader): Map<string, number> {
   return new Map(rows.map(({ node_id, agents }) => [node_id, agents]));
 }
 
-export function countNodeAgents(reader: Reader, node_id: string): number {
+export async function countNodeAgents(reader: Reader, node_id: string): Promise<number> {
   const query = reader.sql.selectFrom('agents').select((fn) => fn.fn.countAll<number>().as('agents'));
-  return reader.get(query.where('node_id', '=', node_id))!.agents;
+  return (await reader.get(query.where('node_id', '=', node_id)))!.agents;
 }
 
 /**
@@ -111,7 +111,7 @@ export function lastUsesOfFolders(
   reader: Reader,
   view: View,
   node_id: string,
-): { path: string; used_at_ms: number }[] {
+): Promise<{ path: string; used_at_ms: number }[]> {
   const folder = sql<string>`coalesce(
     agents.worktree_repo,
     case when agents.worktree_mode = 'use_existing' then rtrim(agents.workdir, '/') end
@@ -130,15 +130,15 @@ export function lastUsesOfFolders(
   );
 }
 
-function deletedEpoch(reader: Reader): number {
-  const row = reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', EPOCH));
+async function deletedEpoch(reader: Reader): Promise<number> {
+  const row = await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', EPOCH));
   return Number(row?.value ?? 0);
 }
 
 export type BootstrapRow = Tables['bootstrap_tokens'];
 
 /** Tokens that are valid at `at_ms` (Unix milliseconds), newest first. */
-export function liveBootstrapTokens(reader: Reader, at_ms: number): BootstrapRow[] {
+export function liveBootstrapTokens(reader: Reader, at_ms: number): Promise<BootstrapRow[]> {
   return reader.all(
     reader.sql
       .selectFrom('bootstrap_tokens')
@@ -149,17 +149,17 @@ export function liveBootstrapTokens(reader: Reader, at_ms: number): BootstrapRow
   );
 }
 
-export function insertBootstrapToken(tx: Tx, row: BootstrapRow): void {
-  tx.run(tx.sql.insertInto('bootstrap_tokens').values(row));
+export async function insertBootstrapToken(tx: Tx, row: BootstrapRow): Promise<void> {
+  await tx.run(tx.sql.insertInto('bootstrap_tokens').values(row));
 }
 
 /** Assigns a token to the node that uses it. */
-export function spendBootstrapToken(tx: Tx, id: string, node_id: string): void {
-  tx.run(tx.sql.updateTable('bootstrap_tokens').set({ spent_by: node_id }).where('id', '=', id));
+export async function spendBootstrapToken(tx: Tx, id: string, node_id: string): Promise<void> {
+  await tx.run(tx.sql.updateTable('bootstrap_tokens').set({ spent_by: node_id }).where('id', '=', id));
 }
 
 /** Deletes all tokens, or those that have expired by a time. */
-export function deleteBootstrapTokens(tx: Tx, expired_by?: number): void {
+export async function deleteBootstrapTokens(tx: Tx, expired_by?: number): Promise<void> {
   const all = tx.sql.deleteFrom('bootstrap_tokens');
-  tx.run(expired_by === undefined ? all : all.where('expires_at', '<=', expired_by));
+  await tx.run(expired_by === undefined ? all : all.where('expires_at', '<=', expired_by));
 }

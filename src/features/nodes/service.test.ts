@@ -68,24 +68,24 @@ function open(with_links: FakeLinks | null): Registry {
 
 async function bind(node_id: string): Promise<void> {
   const num = await addAgent(store, `agt_${node_id}`);
-  await store.write((tx) => {
-    tx.run(tx.sql.updateTable('agents').set({ node_id }).where('num', '=', num));
+  await store.write(async (tx) => {
+    await tx.run(tx.sql.updateTable('agents').set({ node_id }).where('num', '=', num));
   });
 }
 
 function audited(): Promise<{ event: string; details: Record<string, unknown> }[]> {
-  return store.read((reader) =>
-    reader
-      .all(reader.sql.selectFrom('audit').select(['event', 'details']).orderBy('id'))
-      .map(({ event, details }) => ({ event, details: JSON.parse(details) })),
+  return store.read(async (reader) =>
+    (await reader.all(reader.sql.selectFrom('audit').select(['event', 'details']).orderBy('id'))).map(
+      ({ event, details }) => ({ event, details: JSON.parse(details) }),
+    ),
   );
 }
 
 function published(): Promise<{ kind: string; owner_id: string; record: NodeRecord }[]> {
-  return store.read((reader) =>
-    reader
-      .all(reader.sql.selectFrom('feed').select(['kind', 'owner_id', 'record']).orderBy('id'))
-      .map((entry) => ({ ...entry, record: JSON.parse(entry.record) })),
+  return store.read(async (reader) =>
+    (
+      await reader.all(reader.sql.selectFrom('feed').select(['kind', 'owner_id', 'record']).orderBy('id'))
+    ).map((entry) => ({ ...entry, record: JSON.parse(entry.record) })),
   );
 }
 

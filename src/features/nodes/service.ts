@@ -8,7 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
 import { MAIN_NODE } from '../../core/node.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
 import { problems } from '../../core/problem.ts';
 import type { Feed } from '../../events/feed.ts';
 import { isAllowedAddress, isHostName, parseTarget } from '../../link/plane/target.ts';
@@ -135,9 +135,9 @@ export class Registry {
     const limit = request.limit ?? limits.page_items_default;
     const [created_at, id] = readCursor(request.cursor, 'number', 'string') ?? [];
     const before = created_at !== undefined && id !== undefined ? { created_at, id } : undefined;
-    return this.#deps.store.read((reader) => {
-      const rows = listNodes(reader, { before, limit: paged ? limit + 1 : undefined });
-      const agents = countAgents(reader);
+    return this.#deps.store.read(async (reader) => {
+      const rows = await listNodes(reader, { before, limit: paged ? limit + 1 : undefined });
+      const agents = await countAgents(reader);
       return page(
         rows,
         paged ? limit : rows.length,
@@ -163,20 +163,15 @@ export class Registry {
     const [after] = readCursor(request.cursor, 'string') ?? [];
     const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
     if (after !== undefined && from === 0) throw problems.invalidCursor();
-    return page(
-      all.slice(from, from + limit + 1),
-      limit,
-      (summary) => summary,
-      ({ id }) => [id],
-    );
+    return pageOfRows(all.slice(from, from + limit + 1), limit, ({ id }) => [id]);
   }
 
   /** Throws `node not found`, also for the main node. */
   get(node_id: string): Promise<NodeRecord> {
-    return this.#deps.store.read((reader) => {
-      const row = findNode(reader, node_id);
+    return this.#deps.store.read(async (reader) => {
+      const row = await findNode(reader, node_id);
       if (!row) throw problems.nodeNotFound();
-      return this.#record(row, countNodeAgents(reader, node_id));
+      return this.#record(row, await countNodeAgents(reader, node_id));
     });
   }
 
@@ -191,12 +186,12 @@ export class Registry {
       const { store, clock, links } = this.#deps;
       if (links === null) throw problems.internalGrpcUnavailable();
       const { id, name, grpc_target, tls_server_name, default_worktree_root } = request;
-      const row = await store.write((tx) => {
-        if (name === MAIN_NODE_NAME || isNodeTaken(tx, id, name)) throw problems.nodeExists();
+      const row = await store.write(async (tx) => {
+        if (name === MAIN_NODE_NAME || (await isNodeTaken(tx, id, name))) throw problems.nodeExists();
         const fields = { id, name, grpc_target, tls_server_name, default_worktree_root };
-        const created = insertNode(tx, fields, clock.now());
-        this.#audit(tx, 'node_registered', caller, id, { name, grpc_target });
-        this.#publish(tx, this.#record(created, countNodeAgents(tx, id)));
+        const created = await insertNode(tx, fields, clock.now());
+        await this.#audit(tx, 'node_registered', caller, id, { name, grpc_target });
+        await this.#publish(tx, this.#record(created, await countNodeAgents(tx, id)));
         tx.afterCommit(() => this.#rows.set(id, created));
         return created;
       });
@@ -212,11 +207,11 @@ export class Registry {
       const { store, clock, links } = this.#deps;
       const { name, grpc_target, tls_server_name, default_worktree_root, accept_disk } = changes;
       if (grpc_target !== undefined) checkTarget(grpc_target);
-      const row = await store.write((tx) => {
-        const before = findNode(tx, node_id);
+      const row = await store.write(async (tx) => {
+        const before = await findNode(tx, node_id);
         if (!before) throw problems.nodeNotFound();
         if (name !== undefined && name !== before.name) {
-          if (name === MAIN_NODE_NAME || isNodeTaken(tx, '', name)) throw problems.nodeExists();
+          if (name === MAIN_NODE_NAME || (await isNodeTaken(tx, '', name))) throw problems.nodeExists();
         }
         const node_fields = {
           ...(name !== undefined && { name }),
@@ -230,9 +225,9 @@ export class Registry {
         );
         if (changed.length === 0) return null;
         const after = { ...before, ...node_fields, updated_at: clock.now() };
-        updateNode(tx, node_id, after);
-        this.#audit(tx, 'node_updated', caller, node_id, { changed: Object.fromEntries(changed) });
-        this.#publish(tx, this.#record(after, countNodeAgents(tx, node_id)));
+        await updateNode(tx, node_id, after);
+        await this.#audit(tx, 'node_updated', caller, node_id, { changed: Object.fromEntries(changed) });
+        await this.#publish(tx, this.#record(after, await countNodeAgents(tx, node_id)));
         tx.afterCommit(() => this.#rows.set(node_id, after));
         return after;
       });
@@ -269,15 +264,15 @@ export class Registry {
     details: Record<string, unknown> = {},
   ): Promise<void> {
     const { store, links } = this.#deps;
-    await store.write((tx) => {
-      const row = findNode(tx, node_id);
+    await store.write(async (tx) => {
+      const row = await findNode(tx, node_id);
       if (!row) throw problems.nodeNotFound();
-      if (countNodeAgents(tx, node_id) > 0) throw problems.nodeHasAgents();
-      deleteNode(tx, row);
-      deleteKeptOf(tx, node_id);
+      if ((await countNodeAgents(tx, node_id)) > 0) throw problems.nodeHasAgents();
+      await deleteNode(tx, row);
+      await deleteKeptOf(tx, node_id);
       const { name, grpc_target } = row;
-      this.#audit(tx, event, caller, node_id, { name, grpc_target, ...details });
-      this.#publish(tx, { ...this.#record(row, 0), deleted: true });
+      await this.#audit(tx, event, caller, node_id, { name, grpc_target, ...details });
+      await this.#publish(tx, { ...this.#record(row, 0), deleted: true });
       tx.afterCommit(() => this.#rows.delete(node_id));
     });
     this.#refusals.delete(node_id);
@@ -303,20 +298,20 @@ export class Registry {
   async publishLinkState(node_id: string): Promise<void> {
     const state = this.#state(node_id);
     if (state.status === 'connected') this.#refusals.delete(node_id);
-    await this.#change(node_id, (tx, row) => {
+    await this.#change(node_id, async (tx, row) => {
       const { version, last_seen_at } = this.#seen(row, state);
       const after = { ...row, version, last_seen_at };
-      updateNode(tx, node_id, { version, last_seen_at });
-      this.#publish(tx, this.#record(after, countNodeAgents(tx, node_id), state));
+      await updateNode(tx, node_id, { version, last_seen_at });
+      await this.#publish(tx, this.#record(after, await countNodeAgents(tx, node_id), state));
       return after;
     });
   }
 
   /** Returns the number of the next link, which is higher than any that this node has seen. Throws for an unknown node. */
   async nextEpoch(node_id: string): Promise<number> {
-    const row = await this.#change(node_id, (tx, before) => {
+    const row = await this.#change(node_id, async (tx, before) => {
       const epoch = before.epoch + 1;
-      updateNode(tx, node_id, { epoch });
+      await updateNode(tx, node_id, { epoch });
       return { ...before, epoch };
     });
     if (row === null) throw problems.nodeNotFound();
@@ -325,9 +320,9 @@ export class Registry {
 
   /** Returns the node's disk. The first disk that connects is recorded. */
   async claimDisk(node_id: string, disk_id: string): Promise<string> {
-    const row = await this.#change(node_id, (tx, before) => {
+    const row = await this.#change(node_id, async (tx, before) => {
       if (before.disk_id !== null) return before;
-      updateNode(tx, node_id, { disk_id });
+      await updateNode(tx, node_id, { disk_id });
       return { ...before, disk_id };
     });
     if (row === null) throw problems.nodeNotFound();
@@ -336,9 +331,9 @@ export class Registry {
 
   /** Records another disk for the node. The previous one had no live sessions. */
   async recordNewDisk(node_id: string, disk_id: string): Promise<void> {
-    await this.#change(node_id, (tx, row) => {
-      updateNode(tx, node_id, { disk_id });
-      this.#audit(tx, 'node_replaced', null, node_id, { disk_id, before: row.disk_id });
+    await this.#change(node_id, async (tx, row) => {
+      await updateNode(tx, node_id, { disk_id });
+      await this.#audit(tx, 'node_replaced', null, node_id, { disk_id, before: row.disk_id });
       return { ...row, disk_id };
     });
   }
@@ -346,10 +341,10 @@ export class Registry {
   /** Records that the plane has issued a certificate to the node. */
   async recordJoin(node_id: string, details: Record<string, unknown> = {}): Promise<void> {
     this.#refusals.delete(node_id);
-    await this.#change(node_id, (tx, row) => {
+    await this.#change(node_id, async (tx, row) => {
       const joined_at = this.#deps.clock.now();
-      updateNode(tx, node_id, { joined_at });
-      this.#audit(tx, 'node_joined', null, node_id, details);
+      await updateNode(tx, node_id, { joined_at });
+      await this.#audit(tx, 'node_joined', null, node_id, details);
       return { ...row, joined_at };
     });
   }
@@ -364,11 +359,11 @@ export class Registry {
   }
 
   /** Changes a row; returns null if it was deleted in the meantime. */
-  #change(node_id: string, change: (tx: Tx, row: NodeRow) => NodeRow): Promise<NodeRow | null> {
-    return this.#deps.store.write((tx) => {
-      const row = findNode(tx, node_id);
+  #change(node_id: string, change: (tx: Tx, row: NodeRow) => Promise<NodeRow>): Promise<NodeRow | null> {
+    return this.#deps.store.write(async (tx) => {
+      const row = await findNode(tx, node_id);
       if (!row) return null;
-      const after = change(tx, row);
+      const after = await change(tx, row);
       tx.afterCommit(() => this.#rows.set(node_id, after));
       return after;
     });
@@ -418,18 +413,18 @@ export class Registry {
   }
 
   /** Only root sees the record, because no owner has this id. */
-  #publish(tx: Tx, record: NodeRecord & { deleted?: true }): void {
-    this.#deps.feed.append(tx, 'node', '', { ...record });
+  async #publish(tx: Tx, record: NodeRecord & { deleted?: true }): Promise<void> {
+    await this.#deps.feed.append(tx, 'node', '', { ...record });
   }
 
-  #audit(
+  async #audit(
     tx: Tx,
     event: AuditEvent,
     caller: Caller | null,
     node_id: string,
     details: Record<string, unknown>,
-  ): void {
-    this.#deps.audit.record(tx, {
+  ): Promise<void> {
+    await this.#deps.audit.record(tx, {
       event,
       user_id: caller?.user_id ?? null,
       ip: caller?.ip ?? null,

@@ -63,12 +63,12 @@ export class Delivery {
 
   timers(): Pick<TimerHandlers, 'push_retry'> {
     return {
-      push_retry: (tx, { ref }) => {
-        const row = findSubscription(tx, ref);
+      push_retry: async (tx, { ref }) => {
+        const row = await findSubscription(tx, ref);
         if (row?.status !== 'active') return;
-        updateSubscription(tx, row.num, { retry_at: null });
-        for (const { num } of pendingMessages(tx, row.num)) {
-          this.#deps.outbox.enqueue(tx, MAIN_NODE, row.id, 'push', { message_num: num });
+        await updateSubscription(tx, row.num, { retry_at: null });
+        for (const { num } of await pendingMessages(tx, row.num)) {
+          await this.#deps.outbox.enqueue(tx, MAIN_NODE, row.id, 'push', { message_num: num });
         }
       },
     };
@@ -90,78 +90,78 @@ export class Delivery {
     const outcome = await sender.send(device, key, message, row.expires_at - clock.now());
     // The delivery was aborted, or its result is unknown, so the intent is kept.
     if (sender.closed && outcome.kind !== 'accepted') throw new Error('the service is stopping');
-    await store.write((tx) => {
-      const now = findSubscription(tx, subscription_id);
+    await store.write(async (tx) => {
+      const now = await findSubscription(tx, subscription_id);
       if (!now) return;
-      this.recordOutcome(tx, now, outcome);
-      const sent = findMessage(tx, message_num);
+      await this.recordOutcome(tx, now, outcome);
+      const sent = await findMessage(tx, message_num);
       // The message was replaced in the meantime, and the new one has its own intent.
       if (!sent || sent.fact_id !== row.fact_id || sent.state !== 'pending') return;
       if (outcome.kind === 'accepted' && remembered.has(message.kind)) {
-        updateMessage(tx, message_num, { state: 'sent', sent_at: clock.now() });
+        await updateMessage(tx, message_num, { state: 'sent', sent_at: clock.now() });
       } else if (outcome.kind !== 'later') {
-        deleteMessage(tx, message_num);
+        await deleteMessage(tx, message_num);
       }
     });
   }
 
   /** The message to send now, marked as attempted; null if there is none, or if the device must not be contacted yet. */
-  #take(
+  async #take(
     tx: Tx,
     subscription_id: string,
     message_num: number,
     key: PushKeyPair,
-  ): { device: SubscriptionRow; row: PushMessageRow } | null {
+  ): Promise<{ device: SubscriptionRow; row: PushMessageRow } | null> {
     const now = this.#deps.clock.now();
-    const device = findSubscription(tx, subscription_id);
-    const row = findMessage(tx, message_num);
+    const device = await findSubscription(tx, subscription_id);
+    const row = await findMessage(tx, message_num);
     if (device?.status !== 'active' || device.public_key !== key.publicKey) return null;
     if (row?.subscription_num !== device.num || row.state !== 'pending') return null;
     if (row.expires_at <= now) {
-      deleteMessage(tx, row.num);
+      await deleteMessage(tx, row.num);
       return null;
     }
     if ((device.retry_at ?? 0) > now) return null;
-    updateMessage(tx, row.num, { attempts: row.attempts + 1 });
+    await updateMessage(tx, row.num, { attempts: row.attempts + 1 });
     return { device, row };
   }
 
   /** Records the response of a push service in the device's row, and schedules the next attempt if necessary. */
-  recordOutcome(tx: Tx, device: SubscriptionRow, outcome: Outcome): void {
+  async recordOutcome(tx: Tx, device: SubscriptionRow, outcome: Outcome): Promise<void> {
     const { clock, timers, audit, log } = this.#deps;
     if (outcome.kind === 'accepted') {
-      timers.clear(tx, 'push_retry', device.id);
+      await timers.clear(tx, 'push_retry', device.id);
       const good = { failures: 0, last_error: null, last_success_at: clock.now(), retry_at: null };
       // The push service works again, so the waiting messages are sent.
       const waits = device.retry_at !== null;
-      updateSubscription(tx, device.num, { status: 'active', ...good });
-      if (waits) timers.set(tx, 'push_retry', device.id, clock.now(), {});
+      await updateSubscription(tx, device.num, { status: 'active', ...good });
+      if (waits) await timers.set(tx, 'push_retry', device.id, clock.now(), {});
       return;
     }
     if (outcome.kind === 'gone') {
-      timers.clear(tx, 'push_retry', device.id);
-      deleteSubscription(tx, device.num);
+      await timers.clear(tx, 'push_retry', device.id);
+      await deleteSubscription(tx, device.num);
       const details = { subscription_id: device.id, subject_id: device.user_id, why: outcome.error };
-      audit.record(tx, { event: 'push_unsubscribed', user_id: null, ip: null, details });
+      await audit.record(tx, { event: 'push_unsubscribed', user_id: null, ip: null, details });
       return;
     }
     const failures = device.failures + 1;
     const last_error = outcome.error;
     log.info({ subscription_id: device.id, failures, why: last_error }, 'a notification was not accepted');
     if (failures >= limits.push_failures_max) {
-      timers.clear(tx, 'push_retry', device.id);
-      for (const { num } of pendingMessages(tx, device.num)) deleteMessage(tx, num);
-      updateSubscription(tx, device.num, { status: 'expired', failures, last_error, retry_at: null });
+      await timers.clear(tx, 'push_retry', device.id);
+      for (const { num } of await pendingMessages(tx, device.num)) await deleteMessage(tx, num);
+      await updateSubscription(tx, device.num, { status: 'expired', failures, last_error, retry_at: null });
       return;
     }
     if (outcome.kind === 'refused') {
-      updateSubscription(tx, device.num, { failures, last_error });
+      await updateSubscription(tx, device.num, { failures, last_error });
       return;
     }
     const backoff_ms = limits.push_backoff_ms * 2 ** Math.min(failures - 1, 20);
     const wait_ms = Math.max(outcome.retry_after_ms, Math.min(backoff_ms, limits.push_backoff_ms_max));
     const retry_at = clock.now() + wait_ms;
-    updateSubscription(tx, device.num, { failures, last_error, retry_at });
-    timers.set(tx, 'push_retry', device.id, retry_at, {});
+    await updateSubscription(tx, device.num, { failures, last_error, retry_at });
+    await timers.set(tx, 'push_retry', device.id, retry_at, {});
   }
 }

@@ -43,23 +43,23 @@ export class PushKeys {
       return this.#known;
     }
     const fresh = newPair();
-    return this.#store.write((tx) => {
+    return this.#store.write(async (tx) => {
       // Another process may have been first.
-      const now = findPushKey(tx);
+      const now = await findPushKey(tx);
       const found = now ? this.#open(now) : null;
-      if (found === null) this.put(tx, fresh);
+      if (found === null) await this.put(tx, fresh);
       return found ?? fresh;
     });
   }
 
   /** Replaces the key, effective with the commit. Devices that subscribed for an earlier key get no more notifications. */
-  put(tx: Tx, pair: PushKeyPair): { devices: number } {
+  async put(tx: Tx, pair: PushKeyPair): Promise<{ devices: number }> {
     const sealed = this.#seal(pair);
-    putPushKey(tx, { public_key: pair.publicKey, sealed, created_at: this.#clock.now() });
+    await putPushKey(tx, { public_key: pair.publicKey, sealed, created_at: this.#clock.now() });
     tx.afterCommit(() => {
       this.#known = pair;
     });
-    return { devices: expireSubscriptions(tx, CHANGED) };
+    return { devices: await expireSubscriptions(tx, CHANGED) };
   }
 
   #seal({ publicKey, privateKey }: PushKeyPair): Uint8Array {

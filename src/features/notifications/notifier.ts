@@ -74,11 +74,11 @@ export class Notifier {
     return {
       review_opened: (tx, fact) => this.#review(tx, fact),
       review_routed: (tx, fact) => this.#review(tx, fact),
-      review_closed: (tx, { id, payload: { review_id } }) =>
-        this.#closed(tx, id, reviewTag(review_id), findReview(tx, review_id)),
+      review_closed: async (tx, { id, payload: { review_id } }) =>
+        this.#closed(tx, id, reviewTag(review_id), await findReview(tx, review_id)),
       elicitation_opened: (tx, fact) => this.#elicitation(tx, fact),
-      elicitation_closed: (tx, { id, payload: { elicitation_id } }) =>
-        this.#closed(tx, id, elicitationTag(elicitation_id), findElicitation(tx, elicitation_id)),
+      elicitation_closed: async (tx, { id, payload: { elicitation_id } }) =>
+        this.#closed(tx, id, elicitationTag(elicitation_id), await findElicitation(tx, elicitation_id)),
       step_waits: (tx, fact) => this.#question(tx, fact),
       step_answered: (tx, { id, payload }) => this.#closed(tx, id, questionTag(payload), payload),
       run_waits: (tx, fact) => this.#runWait(tx, fact),
@@ -86,48 +86,48 @@ export class Notifier {
       sign_in_required: (tx, fact) => this.#signIn(tx, fact),
       sign_in_over: (tx, { id, payload: { agent_id } }) =>
         this.#closed(tx, id, signInTag(agent_id), undefined),
-      session_ended: (tx, fact) => {
-        this.#closed(tx, fact.id, signInTag(fact.payload.agent_id), undefined);
-        this.#ended(tx, fact);
+      session_ended: async (tx, fact) => {
+        await this.#closed(tx, fact.id, signInTag(fact.payload.agent_id), undefined);
+        await this.#ended(tx, fact);
       },
       run_changed: (tx, fact) => this.#run(tx, fact),
     };
   }
 
   /** A review that was routed to a leader does not concern people yet. */
-  #review(tx: Tx, { id, payload }: Fact<'review_opened' | 'review_routed'>): void {
-    const row = findReview(tx, payload.review_id);
+  async #review(tx: Tx, { id, payload }: Fact<'review_opened' | 'review_routed'>): Promise<void> {
+    const row = await findReview(tx, payload.review_id);
     if (row?.status !== 'pending' || row.route !== 'human') return;
-    const agent = findAgent(tx, row.agent_id)!;
+    const agent = (await findAgent(tx, row.agent_id))!;
     const review = { id: row.id, agent_name: agent.name, tool_call: JSON.parse(row.tool_call) };
-    this.#notify(tx, {
+    await this.#notify(tx, {
       fact_id: id,
       action: 'review.answer',
-      resource: reviewResource(tx, row),
+      resource: await reviewResource(tx, row),
       username: row.routed_to === null ? null : parseUsername(row.routed_to),
       buildText: (device) => reviewMessage(review, device),
     });
   }
 
-  #elicitation(tx: Tx, { id, payload }: Fact<'elicitation_opened'>): void {
-    const row = findElicitation(tx, payload.elicitation_id);
+  async #elicitation(tx: Tx, { id, payload }: Fact<'elicitation_opened'>): Promise<void> {
+    const row = await findElicitation(tx, payload.elicitation_id);
     if (row?.status !== 'pending') return;
-    const { name } = findAgent(tx, row.agent_id)!;
-    this.#notify(tx, {
+    const { name } = (await findAgent(tx, row.agent_id))!;
+    await this.#notify(tx, {
       fact_id: id,
       action: 'review.answer',
-      resource: reviewResource(tx, row),
+      resource: await reviewResource(tx, row),
       username: null,
       buildText: (device) => elicitationMessage({ ...row, agent_name: name }, device),
     });
   }
 
   /** A later wait of the step has its own fact. */
-  #question(tx: Tx, { id, payload }: Fact<'step_waits'>): void {
-    const run = findRun(tx, payload.run_id);
-    const step = run && findStep(tx, run.num, payload.step_key);
+  async #question(tx: Tx, { id, payload }: Fact<'step_waits'>): Promise<void> {
+    const run = await findRun(tx, payload.run_id);
+    const step = run && (await findStep(tx, run.num, payload.step_key));
     if (!run || step?.waiting_since !== payload.since_ms) return;
-    const team = findTeam(tx, run.team_id)!;
+    const team = (await findTeam(tx, run.team_id))!;
     const { step_key, member_id, error_text } = step;
     const question = {
       run_id: run.id,
@@ -136,23 +136,23 @@ export class Notifier {
       member_id,
       question: error_text ?? '',
     };
-    this.#notify(tx, {
+    await this.#notify(tx, {
       fact_id: id,
       action: 'team.work',
-      resource: teamResource(tx, team),
+      resource: await teamResource(tx, team),
       username: null,
       buildText: (device) => questionMessage(question, device),
     });
   }
 
-  #runWait(tx: Tx, { id, payload }: Fact<'run_waits'>): void {
-    const run = findRun(tx, payload.run_id);
-    if (!run || findRunWait(tx, run) !== payload.since_ms) return;
-    const team = findTeam(tx, run.team_id)!;
-    this.#notify(tx, {
+  async #runWait(tx: Tx, { id, payload }: Fact<'run_waits'>): Promise<void> {
+    const run = await findRun(tx, payload.run_id);
+    if (!run || (await findRunWait(tx, run)) !== payload.since_ms) return;
+    const team = (await findTeam(tx, run.team_id))!;
+    await this.#notify(tx, {
       fact_id: id,
       action: 'team.work',
-      resource: teamResource(tx, team),
+      resource: await teamResource(tx, team),
       username: null,
       buildText: (device) =>
         runWaitMessage({ ...run, team_name: team.name, reason: run.error ?? '' }, device),
@@ -160,100 +160,111 @@ export class Notifier {
   }
 
   /** Only its owner and root may sign in for an agent. */
-  #signIn(tx: Tx, { id, payload }: Fact<'sign_in_required'>): void {
-    const agent = findAgent(tx, payload.agent_id);
+  async #signIn(tx: Tx, { id, payload }: Fact<'sign_in_required'>): Promise<void> {
+    const agent = await findAgent(tx, payload.agent_id);
     if (agent?.sign_in_since !== payload.since_ms) return;
-    this.#notify(tx, {
+    await this.#notify(tx, {
       fact_id: id,
       action: 'agent.drive',
-      resource: agentResource(tx, agent),
+      resource: await agentResource(tx, agent),
       username: null,
       buildText: () => signInMessage(agent),
     });
   }
 
   /** Updates the notification on devices that received the request, and drops it for the others. */
-  #closed(tx: Tx, id: number, tag: string, over: { answered_by: string | null } | undefined): void {
+  async #closed(
+    tx: Tx,
+    id: number,
+    tag: string,
+    over: { answered_by: string | null } | undefined,
+  ): Promise<void> {
     const answered_by = over?.answered_by ?? null;
-    for (const row of listMessagesByTag(tx, tag)) {
+    for (const row of await listMessagesByTag(tx, tag)) {
       const original = JSON.parse(row.message) as PushMessage;
       if (original.kind === 'closed') continue;
       if (row.state === 'pending' && row.attempts === 0) {
-        deleteMessage(tx, row.num);
+        await deleteMessage(tx, row.num);
         continue;
       }
       const device = { num: row.subscription_num, id: row.subscription_id };
-      this.#put(tx, device, id, { ...closedMessage(original, answered_by), waiting: waitingFor(tx, row) });
+      await this.#put(tx, device, id, {
+        ...closedMessage(original, answered_by),
+        waiting: await waitingFor(tx, row),
+      });
     }
   }
 
   /** The run reports the agents of a run. An agent that fails repeatedly is reported only from time to time. */
-  #ended(tx: Tx, { id, payload }: Fact<'session_ended'>): void {
+  async #ended(tx: Tx, { id, payload }: Fact<'session_ended'>): Promise<void> {
     if (payload.status !== 'failed') return;
-    const row = findAgent(tx, payload.agent_id);
+    const row = await findAgent(tx, payload.agent_id);
     // It may be running again, or deleted.
     if (!row || row.run_num !== null || row.session_id !== payload.session_id || row.status !== 'failed') {
       return;
     }
-    this.#notify(tx, {
+    await this.#notify(tx, {
       fact_id: id,
       action: 'agent.read',
-      resource: agentResource(tx, row),
+      resource: await agentResource(tx, row),
       username: null,
       buildText: () => failureMessage(row),
     });
   }
 
-  #run(tx: Tx, { id, payload }: Fact<'run_changed'>): void {
-    const run = findRun(tx, payload.run_id);
+  async #run(tx: Tx, { id, payload }: Fact<'run_changed'>): Promise<void> {
+    const run = await findRun(tx, payload.run_id);
     if (!run || run.status !== payload.status || run.attempt !== payload.attempt || !isRunOver(run)) return;
-    const team = findTeam(tx, run.team_id)!;
-    this.#notify(tx, {
+    const team = (await findTeam(tx, run.team_id))!;
+    await this.#notify(tx, {
       fact_id: id,
       action: 'team.read',
-      resource: teamResource(tx, team),
+      resource: await teamResource(tx, team),
       username: null,
       buildText: () => runMessage({ ...run, team_name: team.name }),
     });
   }
 
-  #notify(tx: Tx, { fact_id, action, resource, username, buildText }: Notification): void {
+  async #notify(tx: Tx, { fact_id, action, resource, username, buildText }: Notification): Promise<void> {
     const people = [resource.owner_id, ...(resource.human_ids ?? [])];
-    for (const device of listUserSubscriptions(tx, people)) {
+    for (const device of await listUserSubscriptions(tx, people)) {
       if (username !== null && device.username !== username) continue;
       if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
       const text = buildText({ with_commands: device.with_commands === 1 });
       if (!matchesKinds(text, JSON.parse(device.kinds) as PushKind[])) continue;
-      if (text.kind === 'agent_failed' && this.#wasSentRecently(tx, device, text.tag)) continue;
-      this.#put(tx, device, fact_id, { ...text, waiting: waitingFor(tx, device) });
+      if (text.kind === 'agent_failed' && (await this.#wasSentRecently(tx, device, text.tag))) continue;
+      await this.#put(tx, device, fact_id, { ...text, waiting: await waitingFor(tx, device) });
     }
   }
 
-  #wasSentRecently(tx: Tx, device: { num: number }, tag: string): boolean {
-    const before = findDeviceMessageByTag(tx, device.num, tag);
+  async #wasSentRecently(tx: Tx, device: { num: number }, tag: string): Promise<boolean> {
+    const before = await findDeviceMessageByTag(tx, device.num, tag);
     return before?.state === 'sent' && (before.sent_at ?? 0) > this.#clock.now() - limits.push_again_ms;
   }
 
-  #put(
+  async #put(
     tx: Tx,
     { num, id }: Pick<SubscriptionRow, 'num' | 'id'>,
     fact_id: number,
     message: PushMessage,
-  ): void {
+  ): Promise<void> {
     const now = this.#clock.now();
-    const message_num = putMessage(tx, {
+    const message_num = await putMessage(tx, {
       ...{ subscription_num: num, tag: message.tag, fact_id, message: JSON.stringify(message) },
       ...{ state: 'pending', attempts: 0, sent_at: null },
       ...{ created_at: now, expires_at: now + limits.push_message_ms },
     });
-    trimMessages(tx, num, limits.push_messages_per_subscription);
+    await trimMessages(tx, num, limits.push_messages_per_subscription);
     // A push service is not a node; the lane is the device's, so that its messages stay in order.
-    this.#outbox.enqueue(tx, MAIN_NODE, id, 'push', { message_num });
+    await this.#outbox.enqueue(tx, MAIN_NODE, id, 'push', { message_num });
   }
 }
 
 /** The number that the web UI shows. */
-export function waitingFor(reader: Reader, { user_id, role }: { user_id: string; role: Role }): number {
+export function waitingFor(
+  reader: Reader,
+  { user_id, role }: { user_id: string; role: Role },
+): Promise<number> {
   const view = { user_id: role === 'root' ? null : user_id, limits: null };
   return countWaiting(reader, view, limits.push_waiting_max);
 }

@@ -16,37 +16,43 @@ export type PushKeyRow = Selectable<Tables['push_keys']>;
 
 // --- the plane's key --------------------------------------------------------------------------------------------------
 
-export function findPushKey(reader: Reader): PushKeyRow | undefined {
+export function findPushKey(reader: Reader): Promise<PushKeyRow | undefined> {
   return reader.get(reader.sql.selectFrom('push_keys').selectAll());
 }
 
-export function putPushKey(tx: Tx, row: Omit<PushKeyRow, 'id'>): void {
-  tx.run(tx.sql.replaceInto('push_keys').values({ id: 1, ...row }));
+export async function putPushKey(tx: Tx, row: Omit<PushKeyRow, 'id'>): Promise<void> {
+  await tx.run(tx.sql.replaceInto('push_keys').values({ id: 1, ...row }));
 }
 
 // --- devices ----------------------------------------------------------------------------------------------------------
 
-export function insertSubscription(tx: Tx, row: Insertable<Tables['push_subscriptions']>): void {
-  tx.run(tx.sql.insertInto('push_subscriptions').values(row));
+export async function insertSubscription(
+  tx: Tx,
+  row: Insertable<Tables['push_subscriptions']>,
+): Promise<void> {
+  await tx.run(tx.sql.insertInto('push_subscriptions').values(row));
 }
 
-export function updateSubscription(
+export async function updateSubscription(
   tx: Tx,
   num: number,
   changes: Updateable<Tables['push_subscriptions']>,
-): void {
-  tx.run(tx.sql.updateTable('push_subscriptions').set(changes).where('num', '=', num));
+): Promise<void> {
+  await tx.run(tx.sql.updateTable('push_subscriptions').set(changes).where('num', '=', num));
 }
 
-export function deleteSubscription(tx: Tx, num: number): void {
-  tx.run(tx.sql.deleteFrom('push_subscriptions').where('num', '=', num));
+export async function deleteSubscription(tx: Tx, num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('push_subscriptions').where('num', '=', num));
 }
 
-export function findSubscription(reader: Reader, id: string): SubscriptionRow | undefined {
+export function findSubscription(reader: Reader, id: string): Promise<SubscriptionRow | undefined> {
   return reader.get(reader.sql.selectFrom('push_subscriptions').selectAll().where('id', '=', id));
 }
 
-export function subscriptionOfEndpoint(reader: Reader, endpoint: string): SubscriptionRow | undefined {
+export function subscriptionOfEndpoint(
+  reader: Reader,
+  endpoint: string,
+): Promise<SubscriptionRow | undefined> {
   return reader.get(reader.sql.selectFrom('push_subscriptions').selectAll().where('endpoint', '=', endpoint));
 }
 
@@ -55,7 +61,7 @@ export function listSubscriptions(
   reader: Reader,
   user_id: string,
   { before_num, limit }: { before_num?: number | undefined; limit?: number | undefined } = {},
-): SubscriptionRow[] {
+): Promise<SubscriptionRow[]> {
   let query = reader.sql.selectFrom('push_subscriptions').selectAll().where('user_id', '=', user_id);
   if (before_num !== undefined) query = query.where('num', '<', before_num);
   if (limit !== undefined) query = query.limit(limit);
@@ -66,7 +72,7 @@ export function listSubscriptions(
 export function listUserSubscriptions(
   reader: Reader,
   user_ids: readonly string[],
-): (SubscriptionRow & { username: string; role: Role })[] {
+): Promise<(SubscriptionRow & { username: string; role: Role })[]> {
   return reader.all(
     reader.sql
       .selectFrom('push_subscriptions')
@@ -82,23 +88,27 @@ export function listUserSubscriptions(
 }
 
 /** Expires all active devices and deletes all messages, because the key that the devices subscribed with was replaced. */
-export function expireSubscriptions(tx: Tx, last_error: string): number {
+export async function expireSubscriptions(tx: Tx, last_error: string): Promise<number> {
   const expired = { status: 'expired', last_error } as const;
   const active = tx.sql.updateTable('push_subscriptions').set(expired).where('status', '=', 'active');
-  tx.run(tx.sql.deleteFrom('push_messages'));
-  return tx.run(active).changes;
+  await tx.run(tx.sql.deleteFrom('push_messages'));
+  return (await tx.run(active)).changes;
 }
 
 /** Deletes the devices that were subscribed with this token. */
-export function deleteSubscriptionsOfToken(tx: Tx, token_id: string): void {
-  tx.run(tx.sql.deleteFrom('push_subscriptions').where('token_id', '=', token_id));
+export async function deleteSubscriptionsOfToken(tx: Tx, token_id: string): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('push_subscriptions').where('token_id', '=', token_id));
 }
 
 /** Deletes all devices of a user, except those of the token `keep_token_id`. */
-export function deleteSubscriptionsOfUser(tx: Tx, user_id: string, keep_token_id: string | null): void {
+export async function deleteSubscriptionsOfUser(
+  tx: Tx,
+  user_id: string,
+  keep_token_id: string | null,
+): Promise<void> {
   let query = tx.sql.deleteFrom('push_subscriptions').where('user_id', '=', user_id);
   if (keep_token_id !== null) query = query.where('token_id', '!=', keep_token_id);
-  tx.run(query);
+  await tx.run(query);
 }
 
 export function toSubscription(
@@ -124,7 +134,7 @@ export function toSubscription(
 
 // --- messages ---------------------------------------------------------------------------------------------------------
 
-export function findMessage(reader: Reader, num: number): PushMessageRow | undefined {
+export function findMessage(reader: Reader, num: number): Promise<PushMessageRow | undefined> {
   return reader.get(reader.sql.selectFrom('push_messages').selectAll().where('num', '=', num));
 }
 
@@ -132,7 +142,7 @@ export function findDeviceMessageByTag(
   reader: Reader,
   subscription_num: number,
   tag: string,
-): PushMessageRow | undefined {
+): Promise<PushMessageRow | undefined> {
   return reader.get(
     reader.sql
       .selectFrom('push_messages')
@@ -145,7 +155,7 @@ export function findDeviceMessageByTag(
 export function listMessagesByTag(
   reader: Reader,
   tag: string,
-): (PushMessageRow & { subscription_id: string; user_id: string; role: Role })[] {
+): Promise<(PushMessageRow & { subscription_id: string; user_id: string; role: Role })[]> {
   return reader.all(
     reader.sql
       .selectFrom('push_messages')
@@ -159,9 +169,12 @@ export function listMessagesByTag(
 }
 
 /** Stores a message and returns its number. If the device has a message with this tag, its content is replaced and its number stays. */
-export function putMessage(tx: Tx, row: Omit<Insertable<Tables['push_messages']>, 'num'>): number {
+export async function putMessage(
+  tx: Tx,
+  row: Omit<Insertable<Tables['push_messages']>, 'num'>,
+): Promise<number> {
   const { subscription_num: _, tag: __, ...changes } = row;
-  const created = tx.get(
+  const created = await tx.get(
     tx.sql
       .insertInto('push_messages')
       .values(row)
@@ -171,16 +184,20 @@ export function putMessage(tx: Tx, row: Omit<Insertable<Tables['push_messages']>
   return created!.num;
 }
 
-export function updateMessage(tx: Tx, num: number, changes: Updateable<Tables['push_messages']>): void {
-  tx.run(tx.sql.updateTable('push_messages').set(changes).where('num', '=', num));
+export async function updateMessage(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['push_messages']>,
+): Promise<void> {
+  await tx.run(tx.sql.updateTable('push_messages').set(changes).where('num', '=', num));
 }
 
-export function deleteMessage(tx: Tx, num: number): void {
-  tx.run(tx.sql.deleteFrom('push_messages').where('num', '=', num));
+export async function deleteMessage(tx: Tx, num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('push_messages').where('num', '=', num));
 }
 
 /** Unsent messages of a device, oldest first. */
-export function pendingMessages(reader: Reader, subscription_num: number): { num: number }[] {
+export function pendingMessages(reader: Reader, subscription_num: number): Promise<{ num: number }[]> {
   return reader.all(
     reader.sql
       .selectFrom('push_messages')
@@ -192,7 +209,7 @@ export function pendingMessages(reader: Reader, subscription_num: number): { num
 }
 
 /** Deletes all messages of a device except the newest `keep`. */
-export function trimMessages(tx: Tx, subscription_num: number, keep: number): void {
+export async function trimMessages(tx: Tx, subscription_num: number, keep: number): Promise<void> {
   const old = tx.sql
     .selectFrom('push_messages')
     .select('num')
@@ -201,11 +218,11 @@ export function trimMessages(tx: Tx, subscription_num: number, keep: number): vo
     .orderBy('num', 'desc')
     .limit(-1)
     .offset(keep);
-  tx.run(tx.sql.deleteFrom('push_messages').where('num', 'in', old));
+  await tx.run(tx.sql.deleteFrom('push_messages').where('num', 'in', old));
 }
 
-export function deleteOldMessages(tx: Tx, now: number): number {
-  return tx.run(tx.sql.deleteFrom('push_messages').where('expires_at', '<=', now)).changes;
+export async function deleteOldMessages(tx: Tx, now: number): Promise<number> {
+  return (await tx.run(tx.sql.deleteFrom('push_messages').where('expires_at', '<=', now))).changes;
 }
 
 // --- waiting requests -----------------------------------------------------------------------------------------------------
@@ -214,7 +231,7 @@ export function deleteOldMessages(tx: Tx, now: number): number {
  * Number of pending reviews and elicitations of agents in the view, of waiting steps and runs of teams in it, and of agents that
  * the user may sign in for, up to `most`.
  */
-export function countWaiting(reader: Reader, view: View, most: number): number {
+export async function countWaiting(reader: Reader, view: View, most: number): Promise<number> {
   const waiting = (table: 'reviews' | 'elicitations') =>
     reader.sql
       .selectFrom(table)
@@ -223,15 +240,17 @@ export function countWaiting(reader: Reader, view: View, most: number): number {
       .where(`${table}.status`, '=', sql.lit('pending'))
       .where(agentInView(reader, view))
       .limit(most);
-  const requests = reader.all(waiting('reviews')).length + reader.all(waiting('elicitations')).length;
-  const of_teams = countWaitingSteps(reader, view, most) + countWaitingRuns(reader, view, most);
-  const others = of_teams + countSignIns(reader, view.user_id, most);
+  const requests =
+    (await reader.all(waiting('reviews'))).length + (await reader.all(waiting('elicitations'))).length;
+  const of_teams =
+    (await countWaitingSteps(reader, view, most)) + (await countWaitingRuns(reader, view, most));
+  const others = of_teams + (await countSignIns(reader, view.user_id, most));
   return Math.min(most, requests + others);
 }
 
 /** `owner_id`: null for all agents. */
-function countSignIns(reader: Reader, owner_id: string | null, most: number): number {
+async function countSignIns(reader: Reader, owner_id: string | null, most: number): Promise<number> {
   let query = reader.sql.selectFrom('agents').select('num').where('sign_in_since', 'is not', null);
   if (owner_id !== null) query = query.where('owner_id', '=', owner_id);
-  return reader.all(query.limit(most)).length;
+  return (await reader.all(query.limit(most))).length;
 }

@@ -62,10 +62,10 @@ async function devicesOf(caller: Caller): Promise<PushSubscriptionRecord[]> {
 /** All messages were delivered, or will not be. */
 async function settled(): Promise<void> {
   await vi.waitFor(async () => {
-    const left = await fixture.store.read((reader) => ({
-      facts: reader.all(reader.sql.selectFrom('facts').select('id')),
-      intents: reader.all(reader.sql.selectFrom('outbox').select('id').where('kind', '=', 'push')),
-      due: reader.all(
+    const left = await fixture.store.read(async (reader) => ({
+      facts: await reader.all(reader.sql.selectFrom('facts').select('id')),
+      intents: await reader.all(reader.sql.selectFrom('outbox').select('id').where('kind', '=', 'push')),
+      due: await reader.all(
         reader.sql.selectFrom('timers').select('ref').where('due_at', '<=', fixture.clock.now()),
       ),
     }));
@@ -458,13 +458,13 @@ describe('a failed agent', () => {
 describe('a question of a step', () => {
   const ask = async (reason = 'Which \u202etitle?', humans = [BEN]) => {
     const run = await addRun(fixture.store, ANA, specWith({ lead: null }), humans);
-    await fixture.store.write((tx) => {
+    await fixture.store.write(async (tx) => {
       const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
       const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
       const step = { step_key: 'a/b', member_id: 'lead', depends_on: [], when: 'on_success' } as const;
       const by = { user_id: null, ip: null, actor_id: `lead@${run.team_id}` };
-      commands.addStep(tx, run, { ...none, ...step, depends_on: [] }, by);
-      commands.commandStep(tx, run, 'a/b', { kind: 'requireStepInput', reason }, by);
+      await commands.addStep(tx, run, { ...none, ...step, depends_on: [] }, by);
+      await commands.commandStep(tx, run, 'a/b', { kind: 'requireStepInput', reason }, by);
     });
     return { run_id: run.id, team_id: run.team_id };
   };

@@ -111,8 +111,8 @@ export class Push {
       request.limit ??
       (request.cursor === undefined ? limits.push_subscriptions_per_user : sharedLimits.page_items_default);
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#deps.store.read((reader) => {
-      const rows = listSubscriptions(reader, caller.user_id, { before_num, limit: limit + 1 });
+    return this.#deps.store.read(async (reader) => {
+      const rows = await listSubscriptions(reader, caller.user_id, { before_num, limit: limit + 1 });
       return page(
         rows,
         limit,
@@ -135,13 +135,13 @@ export class Push {
     checkKeys(request.keys);
     await this.#keys.current();
     const id = newId('psh');
-    return store.write((tx) => {
-      const public_key = findPushKey(tx)!.public_key;
+    return store.write(async (tx) => {
+      const public_key = (await findPushKey(tx))!.public_key;
       if (request.public_key !== undefined && request.public_key !== public_key)
         throw problems.pushKeyChanged();
       const { p256dh, auth } = request.keys;
-      this.#replace(tx, caller, request.replaces);
-      const before = this.#findOwn(tx, caller, endpoint, request.keys);
+      await this.#replace(tx, caller, request.replaces);
+      const before = await this.#findOwn(tx, caller, endpoint, request.keys);
       const of_others = request.of_others && caller.role === 'root' ? 1 : 0;
       const row = {
         ...{ user_id: caller.user_id, token_id: caller.token_id, endpoint, p256dh, auth, public_key },
@@ -152,13 +152,14 @@ export class Push {
         ...{ status: 'active' as const, failures: 0, last_error: null, retry_at: null },
       };
       if (before) {
-        timers.clear(tx, 'push_retry', before.id);
-        updateSubscription(tx, before.num, row);
+        await timers.clear(tx, 'push_retry', before.id);
+        await updateSubscription(tx, before.num, row);
       } else {
-        if (countDevices(tx, caller) >= limits.push_subscriptions_per_user) throw problems.tooManyPush();
-        insertSubscription(tx, { ...row, id, created_at: clock.now() });
+        if ((await countDevices(tx, caller)) >= limits.push_subscriptions_per_user)
+          throw problems.tooManyPush();
+        await insertSubscription(tx, { ...row, id, created_at: clock.now() });
       }
-      const created = toSubscription(findSubscription(tx, before?.id ?? id)!, caller);
+      const created = toSubscription((await findSubscription(tx, before?.id ?? id))!, caller);
       const { kinds, with_commands, service } = created;
       const details = {
         subscription_id: created.id,
@@ -167,14 +168,14 @@ export class Push {
         with_commands,
         of_others: created.of_others,
       };
-      audit.record(tx, { event: 'push_subscribed', user_id: caller.user_id, ip: caller.ip, details });
+      await audit.record(tx, { event: 'push_subscribed', user_id: caller.user_id, ip: caller.ip, details });
       return created;
     });
   }
 
   /** Deletes the subscription of one of the caller's own devices. Throws a 404 for any other id. */
   async unsubscribe(caller: Caller, id: string): Promise<void> {
-    await this.#deps.store.write((tx) => this.#delete(tx, caller, mustFind(tx, caller, id)));
+    await this.#deps.store.write(async (tx) => this.#delete(tx, caller, await mustFind(tx, caller, id)));
   }
 
   /** Sends a test to one of the caller's devices, or to all of them, and returns the responses of their push services. */
@@ -185,18 +186,20 @@ export class Push {
     }
     this.#testing.add(caller.user_id);
     try {
-      const { devices, waiting } = await store.read((reader) => ({
+      const { devices, waiting } = await store.read(async (reader) => ({
         devices:
-          id === undefined ? listSubscriptions(reader, caller.user_id) : [mustFind(reader, caller, id)],
-        waiting: waitingFor(reader, caller),
+          id === undefined
+            ? await listSubscriptions(reader, caller.user_id)
+            : [await mustFind(reader, caller, id)],
+        waiting: await waitingFor(reader, caller),
       }));
       const results = await Promise.all(devices.map((device) => this.#test(device, waiting)));
-      await store.write((tx) => {
+      await store.write(async (tx) => {
         const details = {
           sent: results.filter(({ ok }) => ok).length,
           failed: results.filter(({ ok }) => !ok).length,
         };
-        audit.record(tx, { event: 'push_tested', user_id: caller.user_id, ip: caller.ip, details });
+        await audit.record(tx, { event: 'push_tested', user_id: caller.user_id, ip: caller.ip, details });
       });
       return results;
     } finally {
@@ -209,9 +212,9 @@ export class Push {
     authorize(caller, 'push.manage');
     const { store, audit } = this.#deps;
     const pair = newPair();
-    await store.write((tx) => {
-      const details = this.#keys.put(tx, pair);
-      audit.record(tx, { event: 'push_keys_rotated', user_id: caller.user_id, ip: caller.ip, details });
+    await store.write(async (tx) => {
+      const details = await this.#keys.put(tx, pair);
+      await audit.record(tx, { event: 'push_keys_rotated', user_id: caller.user_id, ip: caller.ip, details });
     });
     return pair.publicKey;
   }
@@ -225,53 +228,53 @@ export class Push {
     }
     const message = { ...testMessage(), waiting };
     const outcome = await this.#sender.send(device, key, message, limits.push_test_ms);
-    await store.write((tx) => {
-      const now = findSubscription(tx, subscription_id);
-      if (now) this.#delivery.recordOutcome(tx, now, outcome);
+    await store.write(async (tx) => {
+      const now = await findSubscription(tx, subscription_id);
+      if (now) await this.#delivery.recordOutcome(tx, now, outcome);
     });
     return { subscription_id, ...toResult(outcome) };
   }
 
   /** Removes an earlier endpoint that the device reports as replaced, only if it belongs to the caller. */
-  #replace(tx: Tx, caller: Caller, endpoint: string | undefined): void {
-    const before = endpoint === undefined ? undefined : subscriptionOfEndpoint(tx, endpoint);
-    if (before?.user_id === caller.user_id) deleteSubscription(tx, before.num);
+  async #replace(tx: Tx, caller: Caller, endpoint: string | undefined): Promise<void> {
+    const before = endpoint === undefined ? undefined : await subscriptionOfEndpoint(tx, endpoint);
+    if (before?.user_id === caller.user_id) await deleteSubscription(tx, before.num);
   }
 
   /**
    * The caller's device with this endpoint. A browser in which another user was signed in before now belongs to the
    * caller.
    */
-  #findOwn(
+  async #findOwn(
     tx: Tx,
     caller: Caller,
     endpoint: string,
     { p256dh, auth }: { p256dh: string; auth: string },
-  ): SubscriptionRow | undefined {
-    const before = subscriptionOfEndpoint(tx, endpoint);
+  ): Promise<SubscriptionRow | undefined> {
+    const before = await subscriptionOfEndpoint(tx, endpoint);
     if (!before || before.user_id === caller.user_id) return before;
     if (before.p256dh !== p256dh || before.auth !== auth) throw problems.pushTaken();
-    this.#delete(tx, caller, before);
+    await this.#delete(tx, caller, before);
     return undefined;
   }
 
-  #delete(tx: Tx, { user_id, ip }: Caller, row: SubscriptionRow): void {
+  async #delete(tx: Tx, { user_id, ip }: Caller, row: SubscriptionRow): Promise<void> {
     const { audit, timers } = this.#deps;
-    timers.clear(tx, 'push_retry', row.id);
-    deleteSubscription(tx, row.num);
+    await timers.clear(tx, 'push_retry', row.id);
+    await deleteSubscription(tx, row.num);
     const details = { subscription_id: row.id, subject_id: row.user_id };
-    audit.record(tx, { event: 'push_unsubscribed', user_id, ip, details });
+    await audit.record(tx, { event: 'push_unsubscribed', user_id, ip, details });
   }
 }
 
-function mustFind(reader: Reader, caller: Caller, id: string): SubscriptionRow {
-  const row = findSubscription(reader, id);
+async function mustFind(reader: Reader, caller: Caller, id: string): Promise<SubscriptionRow> {
+  const row = await findSubscription(reader, id);
   if (row?.user_id !== caller.user_id) throw problems.pushNotFound();
   return row;
 }
 
-function countDevices(reader: Reader, { user_id }: Caller): number {
-  return listSubscriptions(reader, user_id).length;
+async function countDevices(reader: Reader, { user_id }: Caller): Promise<number> {
+  return (await listSubscriptions(reader, user_id)).length;
 }
 
 /** Throws unless a message can be encrypted for the device: its public key must be a point on the curve. */

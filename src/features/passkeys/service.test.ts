@@ -496,11 +496,12 @@ describe('a login', () => {
   it('is deleted if it is never finished, and an address can open a limited number', async () => {
     const count = () =>
       fixture.store.read(
-        (reader) => reader.all(reader.sql.selectFrom('passkey_logins').select('network')).length,
+        async (reader) =>
+          (await reader.all(reader.sql.selectFrom('passkey_logins').select('network'))).length,
       );
-    await fixture.store.write((tx) => {
+    await fixture.store.write(async (tx) => {
       for (let num = 1; num <= limits.passkey_logins_per_network; num++)
-        tx.run(
+        await tx.run(
           tx.sql.insertInto('passkey_logins').values({
             id: `pkl_${num}`,
             challenge: Buffer.alloc(32),

@@ -105,11 +105,11 @@ export class Passkeys {
     const { clock } = this.#deps;
     const party = this.#partyFor(origin);
     const challenge = randomBytes(CHALLENGE_BYTES);
-    const own = await this.#withPassword(caller, current_password, (tx) => {
-      const own = listPasskeys(tx, caller.user_id);
+    const own = await this.#withPassword(caller, current_password, async (tx) => {
+      const own = await listPasskeys(tx, caller.user_id);
       if (own.length >= limits.passkeys_per_user) throw problems.tooManyPasskeys();
       const expires_at = clock.now() + limits.passkey_challenge_ms;
-      openRegistration(tx, { token_id: caller.token_id, challenge, expires_at });
+      await openRegistration(tx, { token_id: caller.token_id, challenge, expires_at });
       return own;
     });
     const type = 'public-key' as const;
@@ -142,25 +142,25 @@ export class Passkeys {
   ): Promise<Passkey> {
     const { store, clock, tokens } = this.#deps;
     const { name, response } = input;
-    const begun = await store.write((tx) => {
-      const before = input.id === undefined ? undefined : findPasskey(tx, input.id);
+    const begun = await store.write(async (tx) => {
+      const before = input.id === undefined ? undefined : await findPasskey(tx, input.id);
       if (before?.user_id === caller.user_id && encode(before.credential_id) === response.id)
         return { before };
       // Already verified at the start; this call rejects API tokens.
-      tokens.hasRecentPassword(tx, caller);
-      return { open: takeRegistration(tx, caller.token_id) };
+      await tokens.hasRecentPassword(tx, caller);
+      return { open: await takeRegistration(tx, caller.token_id) };
     });
     if (begun.before) return toPasskey(begun.before);
     if (!begun.open || begun.open.expires_at <= clock.now()) throw problems.passkeyRegistrationOver();
     const credential = await this.#registered(response, begun.open.challenge);
     const spare = newId('pky');
-    return await store.write((tx) => {
+    return await store.write(async (tx) => {
       // The sign-in may have ended meanwhile, for example because somebody changed the password.
-      tokens.hasRecentPassword(tx, caller);
-      if (passkeyOfCredential(tx, credential.credential_id)) throw problems.passkeyNotValid();
-      if (listPasskeys(tx, caller.user_id).length >= limits.passkeys_per_user)
+      await tokens.hasRecentPassword(tx, caller);
+      if (await passkeyOfCredential(tx, credential.credential_id)) throw problems.passkeyNotValid();
+      if ((await listPasskeys(tx, caller.user_id)).length >= limits.passkeys_per_user)
         throw problems.tooManyPasskeys();
-      const id = input.id === undefined || findPasskey(tx, input.id) ? spare : input.id;
+      const id = input.id === undefined || (await findPasskey(tx, input.id)) ? spare : input.id;
       const row: PasskeyRow = {
         id,
         user_id: caller.user_id,
@@ -169,8 +169,8 @@ export class Passkeys {
         created_at: clock.now(),
         last_used_at: null,
       };
-      insertPasskey(tx, row);
-      this.#record(tx, caller, { event: 'passkey_registered', details: { passkey_id: id, name } });
+      await insertPasskey(tx, row);
+      await this.#record(tx, caller, { event: 'passkey_registered', details: { passkey_id: id, name } });
       return toPasskey(row);
     });
   }
@@ -208,29 +208,32 @@ export class Passkeys {
 
   async #finishLogin(login_id: string, response: LoginResponse, client: Client): Promise<SignedIn> {
     const { store, clock, accounts, audit } = this.#deps;
-    const { open, known } = await store.write((tx) => {
-      admitAddress(tx, client.ip, clock.now());
-      return { open: takeLogin(tx, login_id), known: passkeyOfCredential(tx, decode(response.id)) };
+    const { open, known } = await store.write(async (tx) => {
+      await admitAddress(tx, client.ip, clock.now());
+      return {
+        open: await takeLogin(tx, login_id),
+        known: await passkeyOfCredential(tx, decode(response.id)),
+      };
     });
     const shown = await this.#shown(response, open, known).catch((error: Error) => error);
     const token = newToken();
-    const signedIn = await store.write((tx) => {
-      const refuse = (reason: string) => {
-        this.#failed(tx, client, known, reason);
+    const signedIn = await store.write(async (tx) => {
+      const refuse = async (reason: string) => {
+        await this.#failed(tx, client, known, reason);
         return null;
       };
       if (shown instanceof Error) return refuse(shown.message);
       // It may have been removed, or used again, during the check.
-      const row = known && findPasskey(tx, known.id);
+      const row = known && (await findPasskey(tx, known.id));
       if (!row) return refuse('unknown passkey');
       if (regresses(row.counter, shown.counter)) {
         const counter = { before: row.counter, now: shown.counter };
         const { user_id, id: passkey_id } = row;
         const about = { user_id, ip: client.ip, level: 'warn' as const, details: { passkey_id, counter } };
-        audit.record(tx, { event: 'passkey_counter_regressed', ...about });
+        await audit.record(tx, { event: 'passkey_counter_regressed', ...about });
         return refuse('the counter did not increase');
       }
-      updatePasskey(tx, row.id, { counter: shown.counter, last_used_at: clock.now() });
+      await updatePasskey(tx, row.id, { counter: shown.counter, last_used_at: clock.now() });
       return accounts.open(tx, row.user_id, token, client, 'passkey', { passkey_id: row.id });
     });
     if (!signedIn) throw problems.invalidPasskey();
@@ -239,12 +242,12 @@ export class Passkeys {
 
   /** Renames one of the caller's own passkeys. The same name changes nothing, and is not audited. */
   async rename(caller: Caller, id: string, name: string): Promise<Passkey> {
-    return await this.#deps.store.write((tx) => {
-      const row = own(tx, caller, id);
+    return await this.#deps.store.write(async (tx) => {
+      const row = await own(tx, caller, id);
       if (row.name === name) return toPasskey(row);
-      updatePasskey(tx, id, { name });
+      await updatePasskey(tx, id, { name });
       const details = { passkey_id: id, name: { from: row.name, to: name } };
-      this.#record(tx, caller, { event: 'passkey_renamed', details });
+      await this.#record(tx, caller, { event: 'passkey_renamed', details });
       return toPasskey({ ...row, name });
     });
   }
@@ -252,10 +255,10 @@ export class Passkeys {
   /** Removes a passkey. Every user has a password, so nobody is locked out. */
   async remove(caller: Caller, id: string, current_password: string | undefined): Promise<void> {
     await this.#deps.store.read((reader) => own(reader, caller, id));
-    await this.#withPassword(caller, current_password, (tx) => {
-      const { name } = own(tx, caller, id);
-      deletePasskey(tx, id);
-      this.#record(tx, caller, { event: 'passkey_removed', details: { passkey_id: id, name } });
+    await this.#withPassword(caller, current_password, async (tx) => {
+      const { name } = await own(tx, caller, id);
+      await deletePasskey(tx, id);
+      await this.#record(tx, caller, { event: 'passkey_removed', details: { passkey_id: id, name } });
     });
   }
 
@@ -276,13 +279,13 @@ export class Passkeys {
   async #withPassword<T>(
     caller: Caller,
     current_password: string | undefined,
-    act: (tx: Tx) => T,
+    act: (tx: Tx) => Promise<T>,
   ): Promise<T> {
     const { store, accounts, tokens } = this.#deps;
     await store.read((reader) => tokens.hasRecentPassword(reader, caller));
     if (current_password !== undefined) await accounts.verifyCurrentPassword(caller, current_password);
-    return await store.write((tx) => {
-      if (!tokens.hasRecentPassword(tx, caller)) throw problems.passwordRequired();
+    return await store.write(async (tx) => {
+      if (!(await tokens.hasRecentPassword(tx, caller))) throw problems.passwordRequired();
       return act(tx);
     });
   }
@@ -357,26 +360,30 @@ export class Passkeys {
     return { counter: authenticationInfo.newCounter };
   }
 
-  #failed(tx: Tx, client: Client, known: PasskeyRow | undefined, reason: string): void {
+  async #failed(tx: Tx, client: Client, known: PasskeyRow | undefined, reason: string): Promise<void> {
     const { audit, clock } = this.#deps;
     const details = {
       ...(known && { passkey_id: known.id }),
       reason: `passkey: ${reason.slice(0, REASON_CHARS_MAX)}`,
     };
     const entry = { user_id: known?.user_id ?? null, ip: client.ip, level: 'warn' as const, details };
-    audit.record(tx, { ...entry, event: 'user_login_failed' });
-    if (failAddress(tx, client.ip, clock.now()))
-      audit.record(tx, { ...entry, event: 'user_login_throttled' });
+    await audit.record(tx, { ...entry, event: 'user_login_failed' });
+    if (await failAddress(tx, client.ip, clock.now()))
+      await audit.record(tx, { ...entry, event: 'user_login_throttled' });
   }
 
-  #record(tx: Tx, { user_id, ip }: Caller, entry: Pick<AuditEntry, 'event' | 'details'>): void {
-    this.#deps.audit.record(tx, { user_id, ip, ...entry });
+  async #record(
+    tx: Tx,
+    { user_id, ip }: Caller,
+    entry: Pick<AuditEntry, 'event' | 'details'>,
+  ): Promise<void> {
+    await this.#deps.audit.record(tx, { user_id, ip, ...entry });
   }
 }
 
 /** The caller's own passkey; throws `passkey not found`, even for another user's. */
-function own(reader: Reader, caller: Caller, id: string): PasskeyRow {
-  const row = findPasskey(reader, id);
+async function own(reader: Reader, caller: Caller, id: string): Promise<PasskeyRow> {
+  const row = await findPasskey(reader, id);
   if (row?.user_id !== caller.user_id) throw problems.passkeyNotFound();
   return row;
 }

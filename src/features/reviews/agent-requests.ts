@@ -22,21 +22,21 @@ export interface AgentRequestFilter<Status> {
  * A page of requests, newest first. Without a limit and a cursor: all pending ones, and at most one page of the others.
  * `list` returns rows, newest first.
  */
-export function pageOfRequests<Status extends string, Row extends { num: number }, Item>(
-  list: (filter: AgentRequestFilter<Status | 'pending'>) => Row[],
+export async function pageOfRequests<Status extends string, Row extends { num: number }, Item>(
+  list: (filter: AgentRequestFilter<Status | 'pending'>) => Promise<Row[]>,
   filter: AgentRequestFilter<Status>,
   request: PageRequest,
   shape: (row: Row) => Item,
-): Page<Item> {
+): Promise<Page<Item>> {
   if (request.limit !== undefined || request.cursor !== undefined) {
     const limit = request.limit ?? limits.page_items_default;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return page(list({ ...filter, before_num, limit: limit + 1 }), limit, shape, (row) => [row.num]);
+    return page(await list({ ...filter, before_num, limit: limit + 1 }), limit, shape, (row) => [row.num]);
   }
-  const newest = list({ ...filter, limit: limits.page_items_max });
+  const newest = await list({ ...filter, limit: limits.page_items_max });
   if (filter.status !== undefined && filter.status !== 'pending') return { items: newest.map(shape) };
   const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
-  const older = list({ ...filter, status: 'pending', before_num: last_num });
+  const older = await list({ ...filter, status: 'pending', before_num: last_num });
   return { items: [...newest, ...older].map(shape) };
 }
 
@@ -48,15 +48,18 @@ export async function markDelivered<Row extends { stdin_end: number | null }>(
   { store }: AgentCore,
   session_id: string,
   length: number,
-  { queued, mark }: { queued(reader: Reader, session_num: number): Row[]; mark(tx: Tx, row: Row): void },
+  {
+    queued,
+    mark,
+  }: { queued(reader: Reader, session_num: number): Promise<Row[]>; mark(tx: Tx, row: Row): Promise<void> },
 ): Promise<void> {
-  const arrived = (reader: Reader) => {
-    const session = findSession(reader, session_id);
-    const rows = session ? queued(reader, session.num) : [];
+  const arrived = async (reader: Reader) => {
+    const session = await findSession(reader, session_id);
+    const rows = session ? await queued(reader, session.num) : [];
     return rows.filter(({ stdin_end }) => stdin_end !== null && stdin_end <= length);
   };
   if ((await store.read(arrived)).length === 0) return;
-  await store.write((tx) => {
-    for (const row of arrived(tx)) mark(tx, row);
+  await store.write(async (tx) => {
+    for (const row of await arrived(tx)) await mark(tx, row);
   });
 }

@@ -31,7 +31,7 @@ export function openReviews({ settings, extensions, metrics }: Core, agents: Age
     timers: reviews.timers(),
     session: {
       onStdinWritten: (session_id, length) => reviews.written(session_id, length),
-      awaitsAnswer: (...session) => pendingReviews(...session).length > 0,
+      awaitsAnswer: async (...session) => (await pendingReviews(...session)).length > 0,
     },
   };
 }

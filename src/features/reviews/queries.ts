@@ -36,15 +36,19 @@ function reviewQuery(reader: Reader) {
 const newReview = preparedInsert('reviews');
 const changedReview = preparedUpdate('reviews', 'num');
 
-export function insertReview(tx: Tx, row: Insertable<Tables['reviews']>): void {
-  tx.run(newReview(tx, row));
+export async function insertReview(tx: Tx, row: Insertable<Tables['reviews']>): Promise<void> {
+  await tx.run(newReview(tx, row));
 }
 
-export function updateReview(tx: Tx, num: number, changes: Updateable<Tables['reviews']>): void {
-  tx.run(changedReview(tx, changes, num));
+export async function updateReview(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['reviews']>,
+): Promise<void> {
+  await tx.run(changedReview(tx, changes, num));
 }
 
-export function findReview(reader: Reader, id: string): ReviewRow | undefined {
+export function findReview(reader: Reader, id: string): Promise<ReviewRow | undefined> {
   return reader.get(reviewQuery(reader).where('reviews.id', '=', id));
 }
 
@@ -54,7 +58,7 @@ export interface ReviewFilter extends AgentRequestFilter<ReviewStatus> {
 }
 
 /** Newest first. */
-export function listReviews(reader: Reader, filter: ReviewFilter): ReviewRow[] {
+export function listReviews(reader: Reader, filter: ReviewFilter): Promise<ReviewRow[]> {
   let query = reviewQuery(reader).orderBy('reviews.num', 'desc');
   if (filter.view !== undefined) query = query.where(agentInView(reader, filter.view));
   if (filter.routed_to !== undefined) query = query.where('reviews.routed_to', '=', filter.routed_to);
@@ -66,7 +70,7 @@ export function listReviews(reader: Reader, filter: ReviewFilter): ReviewRow[] {
 }
 
 /** Pending reviews of one session, oldest first. */
-export function pendingReviews(reader: Reader, agent_num: number, session_num: number): ReviewRow[] {
+export function pendingReviews(reader: Reader, agent_num: number, session_num: number): Promise<ReviewRow[]> {
   return reader.all(
     reviewQuery(reader)
       .where('reviews.agent_num', '=', agent_num)
@@ -77,7 +81,7 @@ export function pendingReviews(reader: Reader, agent_num: number, session_num: n
 }
 
 /** Answers of one session that are not delivered yet. */
-export function queuedReviews(reader: Reader, session_num: number): ReviewRow[] {
+export function queuedReviews(reader: Reader, session_num: number): Promise<ReviewRow[]> {
   return reader.all(
     reviewQuery(reader).where('reviews.session_num', '=', session_num).where('delivery', '=', 'queued'),
   );

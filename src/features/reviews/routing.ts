@@ -14,14 +14,14 @@ import type { ReviewNotice, ReviewRole } from './rules.ts';
 
 export interface ReviewRouting {
   /** The participants in the team and run of an agent; null if it has no team. The feature `runs` implements this. */
-  participants(reader: Reader, agent: Pick<Membership, 'team_num' | 'run_num'>): Participants | null;
+  participants(reader: Reader, agent: Pick<Membership, 'team_num' | 'run_num'>): Promise<Participants | null>;
   /** The time limit for a leader. */
   leader_timeout_ms(): number;
   /**
    * Called in the transaction that routes the review to the leader. If it throws a Problem, it must not have changed
    * anything; the review is still routed, but the leader is not notified.
    */
-  notify(tx: Tx, notice: ReviewNotice): void;
+  notify(tx: Tx, notice: ReviewNotice): Promise<void>;
 }
 
 /** The team and the member id of an agent; null for an agent without a team. */
@@ -53,9 +53,14 @@ export function firstRoute(
 }
 
 /** Routes the review to the leader, notifies it, and starts its time limit. */
-export function awaitLeader(core: AgentCore, routing: ReviewRouting, tx: Tx, row: ReviewRow): void {
+export async function awaitLeader(
+  core: AgentCore,
+  routing: ReviewRouting,
+  tx: Tx,
+  row: ReviewRow,
+): Promise<void> {
   const due_at = core.clock.now() + routing.leader_timeout_ms();
-  core.timers.set(tx, 'review_to_humans', row.id, due_at, {});
+  await core.timers.set(tx, 'review_to_humans', row.id, due_at, {});
   if (row.run_num === null || row.origin_actor_id === null || row.routed_to === null) return;
   const title = (JSON.parse(row.tool_call) as Permission['tool_call']).title;
   const notice = {
@@ -68,7 +73,7 @@ export function awaitLeader(core: AgentCore, routing: ReviewRouting, tx: Tx, row
     },
   };
   try {
-    routing.notify(tx, notice);
+    await routing.notify(tx, notice);
   } catch (error) {
     // A full mailbox must not block the agent's output. The leader's time limit still applies.
     if (!(error instanceof Problem)) throw error;
@@ -77,10 +82,10 @@ export function awaitLeader(core: AgentCore, routing: ReviewRouting, tx: Tx, row
 }
 
 /** Routes the review to people, because the leader did not answer in time. */
-export function passToHumans(core: AgentCore, tx: Tx, row: ReviewRow): void {
-  updateReview(tx, row.num, { route: 'human', routed_to: null });
-  core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
-  core.audit.record(tx, {
+export async function passToHumans(core: AgentCore, tx: Tx, row: ReviewRow): Promise<void> {
+  await updateReview(tx, row.num, { route: 'human', routed_to: null });
+  await core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
+  await core.audit.record(tx, {
     event: 'permission_routed',
     agent_id: row.agent_id,
     user_id: null,

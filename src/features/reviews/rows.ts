@@ -18,7 +18,7 @@ import {
 import { awaitLeader, firstRoute, type ReviewRouting } from './routing.ts';
 
 /** Stores and publishes a review, and routes it. `timeout_ms`: until it expires; null: it does not. */
-export function openReview(
+export async function openReview(
   transaction: AcpTransaction,
   {
     request,
@@ -27,13 +27,13 @@ export function openReview(
   }: { request: ReceivedRequest; permission: Permission; requester: Requester | null },
   timeout_ms: number | null,
   routing: ReviewRouting,
-): void {
+): Promise<void> {
   const { tx, agent, session, now, core } = transaction;
   const { tool_call, options } = permission;
   const id = transaction.reviewId(request.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
-  const first = firstRoute(routing.participants(tx, agent), agent);
-  insertReview(tx, {
+  const first = firstRoute(await routing.participants(tx, agent), agent);
+  await insertReview(tx, {
     id,
     agent_num: agent.num,
     session_num: session.num,
@@ -48,60 +48,65 @@ export function openReview(
     created_at: now,
     expires_at,
   });
-  if (expires_at !== null) core.timers.set(tx, 'review_deadline', id, expires_at, {});
-  if (first.routed_to !== null) awaitLeader(core, routing, tx, findReview(tx, id)!);
-  core.facts.record(tx, 'review_opened', id, { review_id: id, agent_id: agent.id });
+  if (expires_at !== null) await core.timers.set(tx, 'review_deadline', id, expires_at, {});
+  if (first.routed_to !== null) await awaitLeader(core, routing, tx, (await findReview(tx, id))!);
+  await core.facts.record(tx, 'review_opened', id, { review_id: id, agent_id: agent.id });
   transaction.publishAtEnd();
-  publishReview(core, tx, id);
+  await publishReview(core, tx, id);
 }
 
 /**
  * Handles a withdrawal by the agent: ends the review if it is pending or its answer has not been delivered. A request is
  * only identified by its id, so an agent that has used an id twice withdraws both requests.
  */
-export function withdrawReviews(transaction: AcpTransaction, id: RequestId): void {
+export async function withdrawReviews(transaction: AcpTransaction, id: RequestId): Promise<void> {
   const { tx, agent, session, core } = transaction;
   const request_id = JSON.stringify(id);
-  for (const row of pendingReviews(tx, agent.num, session.num)) {
-    if (row.request_id === request_id) closeReview(core, tx, row, { status: 'cancelled' });
+  for (const row of await pendingReviews(tx, agent.num, session.num)) {
+    if (row.request_id === request_id) await closeReview(core, tx, row, { status: 'cancelled' });
   }
-  for (const row of queuedReviews(tx, session.num)) {
+  for (const row of await queuedReviews(tx, session.num)) {
     if (row.request_id !== request_id) continue;
     transaction.error(...undeliverable(row));
-    markUndeliverable(core, tx, row, 'the agent withdrew the request');
+    await markUndeliverable(core, tx, row, 'the agent withdrew the request');
   }
   transaction.publishAtEnd();
 }
 
 /** Closes all reviews of a session that has ended, because nothing waits for their answers any longer. */
-export function abandonReviews(core: AgentCore, tx: Tx, agent_num: number, session_num: number): void {
-  for (const row of pendingReviews(tx, agent_num, session_num)) {
-    closeReview(core, tx, row, { status: 'cancelled' });
+export async function abandonReviews(
+  core: AgentCore,
+  tx: Tx,
+  agent_num: number,
+  session_num: number,
+): Promise<void> {
+  for (const row of await pendingReviews(tx, agent_num, session_num)) {
+    await closeReview(core, tx, row, { status: 'cancelled' });
   }
-  for (const row of queuedReviews(tx, session_num)) {
-    core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
-    markUndeliverable(core, tx, row, 'the agent ended');
+  for (const row of await queuedReviews(tx, session_num)) {
+    await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
+    await markUndeliverable(core, tx, row, 'the agent ended');
   }
 }
 
 /** Ends a review in the caller's transaction, and publishes it. */
-export function closeReview(
+export async function closeReview(
   core: AgentCore,
   tx: Tx,
   row: ReviewRow,
   changes: Parameters<typeof updateReview>[2],
-): void {
-  updateReview(tx, row.num, { answered_at: core.clock.now(), ...changes });
-  core.timers.clear(tx, 'review_deadline', row.id);
-  core.timers.clear(tx, 'review_to_humans', row.id);
-  core.facts.record(tx, 'review_closed', row.id, { review_id: row.id });
-  publishReview(core, tx, row.id);
+): Promise<void> {
+  await updateReview(tx, row.num, { answered_at: core.clock.now(), ...changes });
+  await core.timers.clear(tx, 'review_deadline', row.id);
+  await core.timers.clear(tx, 'review_to_humans', row.id);
+  await core.facts.record(tx, 'review_closed', row.id, { review_id: row.id });
+  await publishReview(core, tx, row.id);
 }
 
 /** Publishes the current review on the fleet feed. */
-export function publishReview(core: AgentCore, tx: Tx, id: string): void {
-  const row = findReview(tx, id)!;
-  core.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num, row.agent_id);
+export async function publishReview(core: AgentCore, tx: Tx, id: string): Promise<void> {
+  const row = (await findReview(tx, id))!;
+  await core.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num, row.agent_id);
 }
 
 function undeliverable(row: ReviewRow): [code: string, error: string, details: object] {
@@ -109,9 +114,9 @@ function undeliverable(row: ReviewRow): [code: string, error: string, details: o
   return ['review_undeliverable', `the answer${by} did not reach the agent`, { review_id: row.id }];
 }
 
-function markUndeliverable(core: AgentCore, tx: Tx, row: ReviewRow, why: string): void {
-  updateReview(tx, row.num, { delivery: 'undeliverable' });
-  core.audit.record(tx, {
+async function markUndeliverable(core: AgentCore, tx: Tx, row: ReviewRow, why: string): Promise<void> {
+  await updateReview(tx, row.num, { delivery: 'undeliverable' });
+  await core.audit.record(tx, {
     event: 'permission_undeliverable',
     level: 'warn',
     agent_id: row.agent_id,
@@ -119,5 +124,5 @@ function markUndeliverable(core: AgentCore, tx: Tx, row: ReviewRow, why: string)
     ip: null,
     details: { review_id: row.id, answered_by: row.answered_by, option_id: row.option_id, why },
   });
-  publishReview(core, tx, row.id);
+  await publishReview(core, tx, row.id);
 }

@@ -90,7 +90,9 @@ export class Reviews {
 
   /** Throws a 404, also for a review that the caller may not see. */
   get(caller: Caller, review_id: string): Promise<Review> {
-    return this.#core.store.read((reader) => toReview(mustFind(reader, caller, 'review.read', review_id)));
+    return this.#core.store.read(async (reader) =>
+      toReview(await mustFind(reader, caller, 'review.read', review_id)),
+    );
   }
 
   /**
@@ -105,13 +107,17 @@ export class Reviews {
     message?: string,
   ): Promise<Review> {
     const { store, idempotency, extensions } = this.#core;
-    const answered = await store.write((tx) => {
-      const row = mustFind(tx, caller, ANSWER, review_id);
+    const answered = await store.write(async (tx) => {
+      const row = await mustFind(tx, caller, ANSWER, review_id);
       const { username: name, user_id, ip, token_id } = caller;
-      const review = this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
-      if (message !== undefined) extensions.promptAgent(tx, caller, row.agent_id, message);
+      const review = await this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
+      if (message !== undefined) await extensions.promptAgent(tx, caller, row.agent_id, message);
       if (idempotency_key !== null) {
-        idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
+        await idempotency.storeWith(tx, caller, idempotency_key, {
+          status: 200,
+          location: null,
+          body: review,
+        });
       }
       return review;
     });
@@ -122,8 +128,8 @@ export class Reviews {
   /** Routes it to a person or to the team's leader; everyone who may answer can still do so. Throws `unknown actor: <id>`. */
   route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
     const { store } = this.#core;
-    return store.write((tx) => {
-      const row = mustFind(tx, caller, ANSWER, review_id);
+    return store.write(async (tx) => {
+      const row = await mustFind(tx, caller, ANSWER, review_id);
       const { username: name, user_id, ip } = caller;
       return this.#route(tx, row, { name, user_id, ip }, to_actor_id);
     });
@@ -134,17 +140,15 @@ export class Reviews {
   /** Reviews that are waiting for the member's answer, newest first. */
   listFor(member: MemberAnswerer): Promise<Review[]> {
     const waiting = { routed_to: member.actor_id, status: 'pending' } as const;
-    return this.#core.store.read((reader) =>
-      listReviews(reader, waiting)
-        .filter((row) => isWithin(row, member))
-        .map(toReview),
+    return this.#core.store.read(async (reader) =>
+      (await listReviews(reader, waiting)).filter((row) => isWithin(row, member)).map(toReview),
     );
   }
 
   /** Like `respond`, for a member. Throws unless it is the leader to which the review was routed. */
   async respondAs(member: MemberAnswerer, review_id: string, answer: ReviewAnswer): Promise<Review> {
-    const answered = await this.#core.store.write((tx) => {
-      const row = this.#mustFindFor(tx, member, review_id);
+    const answered = await this.#core.store.write(async (tx) => {
+      const row = await this.#mustFindFor(tx, member, review_id);
       return this.#answer(tx, row, { name: member.actor_id, user_id: null, ip: null }, answer);
     });
     failpoint('review_answered');
@@ -153,17 +157,17 @@ export class Reviews {
 
   /** Like `route`, for the leader to which the review was routed. */
   routeAs(member: MemberAnswerer, review_id: string, to_actor_id: string): Promise<Review> {
-    return this.#core.store.write((tx) => {
-      const row = this.#mustFindFor(tx, member, review_id);
+    return this.#core.store.write(async (tx) => {
+      const row = await this.#mustFindFor(tx, member, review_id);
       return this.#route(tx, row, { name: member.actor_id, user_id: null, ip: null }, to_actor_id);
     });
   }
 
   /** Finds the review. A review of another team or run does not exist for the caller. */
-  #mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string): ReviewRow {
-    const row = findReview(reader, review_id);
+  async #mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string): Promise<ReviewRow> {
+    const row = await findReview(reader, review_id);
     if (!row || !isWithin(row, member)) throw problems.reviewNotFound();
-    const participants = this.#options.routing.participants(reader, row);
+    const participants = await this.#options.routing.participants(reader, row);
     const is_routed_to = row.routed_to === member.actor_id;
     // The leader may repeat its answer to a review that has ended. The error then names the first responder.
     if (row.status === 'pending' || !is_routed_to) {
@@ -178,16 +182,16 @@ export class Reviews {
     return row;
   }
 
-  #answer(tx: Tx, row: ReviewRow, by: Answerer, answer: ReviewAnswer): Review {
+  async #answer(tx: Tx, row: ReviewRow, by: Answerer, answer: ReviewAnswer): Promise<Review> {
     if (row.status !== 'pending') throw reviewOver(row);
-    if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
+    if ((await findSession(tx, row.session_id))?.stdin_lost === 1) throw problems.stdinLost();
     const option = answer.outcome === undefined ? chosenOption(row, answer) : null;
     const decision = option === null ? null : (answer.decision ?? toDecision(option));
     const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
-    const stdin_end = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+    const stdin_end = await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
       const review = { review_id: row.id, answered_by: by.name };
       transaction.respond(JSON.parse(row.request_id), { result: { outcome } }, review);
-      closeReview(this.#core, tx, row, {
+      await closeReview(this.#core, tx, row, {
         status: option ? 'answered' : 'cancelled',
         decision,
         option_id: option?.option_id ?? null,
@@ -199,7 +203,7 @@ export class Reviews {
       return transaction.stdin_end;
     });
     if (stdin_end === null) throw problems.reviewCancelled();
-    this.#core.audit.record(tx, {
+    await this.#core.audit.record(tx, {
       event: 'permission_reviewed',
       agent_id: row.agent_id,
       user_id: by.user_id,
@@ -212,24 +216,25 @@ export class Reviews {
       },
     });
     tx.afterCommit(() => this.#options.onAnswered(this.#core.clock.now() - row.created_at));
-    return toReview(findReview(tx, row.id)!);
+    return toReview((await findReview(tx, row.id))!);
   }
 
-  #route(tx: Tx, row: ReviewRow, by: Answerer, route_to: string): Review {
+  async #route(tx: Tx, row: ReviewRow, by: Answerer, route_to: string): Promise<Review> {
     if (row.status !== 'pending') throw reviewOver(row);
-    const participants = this.#options.routing.participants(tx, row);
+    const participants = await this.#options.routing.participants(tx, row);
     const username = parseUsername(route_to);
     const target =
-      username === null && participants !== null ? resolveActor(tx, participants, route_to) : null;
-    const to_actor_id = target === null ? requireHuman(tx, row, route_to, username) : target.actor_id;
+      username === null && participants !== null ? await resolveActor(tx, participants, route_to) : null;
+    const to_actor_id = target === null ? await requireHuman(tx, row, route_to, username) : target.actor_id;
     const route = routeTo(getRole(participants, row), roleOfActor(target));
     // The time limit stays the same, so that routing the review again does not extend it.
     if (to_actor_id === row.routed_to) return toReview(row);
-    updateReview(tx, row.num, { route, routed_to: to_actor_id });
-    this.#core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
-    if (route === 'leader') awaitLeader(this.#core, this.#options.routing, tx, findReview(tx, row.id)!);
-    else this.#core.timers.clear(tx, 'review_to_humans', row.id);
-    this.#core.audit.record(tx, {
+    await updateReview(tx, row.num, { route, routed_to: to_actor_id });
+    await this.#core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
+    if (route === 'leader')
+      await awaitLeader(this.#core, this.#options.routing, tx, (await findReview(tx, row.id))!);
+    else await this.#core.timers.clear(tx, 'review_to_humans', row.id);
+    await this.#core.audit.record(tx, {
       event: 'permission_routed',
       agent_id: row.agent_id,
       user_id: by.user_id,
@@ -240,8 +245,8 @@ export class Reviews {
         ...(by.user_id === null && { actor_id: by.name }),
       },
     });
-    publishReview(this.#core, tx, row.id);
-    return toReview(findReview(tx, row.id)!);
+    await publishReview(this.#core, tx, row.id);
+    return toReview((await findReview(tx, row.id))!);
   }
 
   // --- automatic changes -----------------------------------------------------------------------------------------
@@ -250,30 +255,30 @@ export class Reviews {
   written(session_id: string, length: number): Promise<void> {
     return markDelivered(this.#core, session_id, length, {
       queued: queuedReviews,
-      mark: (tx, row) => {
-        updateReview(tx, row.num, { delivery: 'written' });
-        publishReview(this.#core, tx, row.id);
+      mark: async (tx, row) => {
+        await updateReview(tx, row.num, { delivery: 'written' });
+        await publishReview(this.#core, tx, row.id);
       },
     });
   }
 
   timers(): Pick<TimerHandlers, 'review_deadline' | 'review_to_humans'> {
     return {
-      review_to_humans: (tx, { ref }) => {
-        const row = findReview(tx, ref);
+      review_to_humans: async (tx, { ref }) => {
+        const row = await findReview(tx, ref);
         if (row?.status !== 'pending' || row.route !== 'leader') return;
-        passToHumans(this.#core, tx, row);
-        publishReview(this.#core, tx, ref);
+        await passToHumans(this.#core, tx, row);
+        await publishReview(this.#core, tx, ref);
       },
-      review_deadline: (tx, { ref }) => {
-        const row = findReview(tx, ref);
+      review_deadline: async (tx, { ref }) => {
+        const row = await findReview(tx, ref);
         if (row?.status !== 'pending') return;
-        AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+        await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
           const result = { outcome: { outcome: 'cancelled' } };
           const review = { review_id: row.id, answered_by: null };
           transaction.respond(JSON.parse(row.request_id), { result }, review);
           const { stdin_end } = transaction;
-          closeReview(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
+          await closeReview(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
           transaction.publishAtEnd();
         });
       },
@@ -281,10 +286,15 @@ export class Reviews {
   }
 }
 
-function mustFind(reader: Reader, caller: Caller, action: Action, review_id: string): ReviewRow {
-  const row = findReview(reader, review_id);
+async function mustFind(
+  reader: Reader,
+  caller: Caller,
+  action: Action,
+  review_id: string,
+): Promise<ReviewRow> {
+  const row = await findReview(reader, review_id);
   if (!row) throw problems.reviewNotFound();
-  authorize(caller, action, reviewResource(reader, row), problems.reviewNotFound);
+  authorize(caller, action, await reviewResource(reader, row), problems.reviewNotFound);
   return row;
 }
 
@@ -293,12 +303,17 @@ function isWithin(row: ReviewRow, { team_num, run_num }: MemberAnswerer): boolea
 }
 
 /** Returns the actor id of a person who may answer. */
-function requireHuman(reader: Reader, row: ReviewRow, route_to: string, username: string | null): string {
-  const user = findUserByName(reader, username ?? '');
+async function requireHuman(
+  reader: Reader,
+  row: ReviewRow,
+  route_to: string,
+  username: string | null,
+): Promise<string> {
+  const user = await findUserByName(reader, username ?? '');
   if (!user) throw invalid(`unknown actor: ${route_to}`, 'unknown_actor');
   const { id: user_id, role } = user;
   const human = { user_id, username: user.username, role, token_id: '', grant: null, ip: null };
-  if (decide(human, ANSWER, reviewResource(reader, row)) !== 'allow') throw problems.notAllowed();
+  if (decide(human, ANSWER, await reviewResource(reader, row)) !== 'allow') throw problems.notAllowed();
   return route_to;
 }
 

@@ -99,9 +99,7 @@ test('with review_route leader, a worker’s review goes to the leader, who is n
 
 test('a review whose leader cannot be notified because the mailbox is full waits for it, and then goes to people', async () => {
   await team({ review_route: 'leader' });
-  fixture.notices.push = () => {
-    throw problems.tooMuchMail();
-  };
+  fixture.notice_refusal = problems.tooMuchMail();
   const { review } = await request('hand');
   expect(review).toMatchObject({ status: 'pending', route: 'leader', routed_to: 'boss@team_x' });
   await fixture.advanceClock(60_000);
@@ -158,7 +156,7 @@ test('a review whose leader does not answer in time goes to people, visibly', as
 
 test('with a full mailbox, a review still goes to people in time', async () => {
   await team({ review_route: 'leader' });
-  fixture.routing.notify = () => {
+  fixture.routing.notify = async () => {
     throw problems.tooMuchMail();
   };
   const { review, acp } = await request('hand');
@@ -211,13 +209,13 @@ test('a list without a page has all pending ones, and the newest of the rest', a
   await team();
   const { review, agent_id } = await request('hand');
   const agent = await fixture.get(agent_id);
-  await fixture.store.write((tx) => {
-    const { agent_num, session_num } = tx.get(
+  await fixture.store.write(async (tx) => {
+    const { agent_num, session_num } = (await tx.get(
       tx.sql.selectFrom('reviews').select(['agent_num', 'session_num']),
-    )!;
+    ))!;
     for (let n = 0; n < 250; n++) {
       const row = { id: `rev_${n}`, agent_num, session_num, request_id: '1', tool_call: '{}', options: '[]' };
-      tx.run(
+      await tx.run(
         tx.sql.insertInto('reviews').values({ ...row, status: 'cancelled', route: 'human', created_at: 0 }),
       );
     }

@@ -9,18 +9,18 @@ import { findTeam, type TeamRow } from '../teams/queries.ts';
 import { findRun, type RunRow } from './queries/runs.ts';
 
 /** `team_id`: absent if the request path names only the run. Throws `team not found` and `run not found`. */
-export function requireRun(
+export async function requireRun(
   reader: Reader,
   caller: Caller,
   action: Action,
   run_id: string,
   team_id?: string,
-): { team: TeamRow; run: RunRow } {
-  const team = team_id === undefined ? undefined : requireTeam(reader, caller, action, team_id);
-  const run = findRun(reader, run_id);
+): Promise<{ team: TeamRow; run: RunRow }> {
+  const team = team_id === undefined ? undefined : await requireTeam(reader, caller, action, team_id);
+  const run = await findRun(reader, run_id);
   if (!run || (team && run.team_num !== team.num)) throw problems.runNotFound();
   if (team) return { team, run };
-  const found = findTeam(reader, run.team_id)!;
-  authorize(caller, action, teamResource(reader, found), problems.runNotFound);
+  const found = (await findTeam(reader, run.team_id))!;
+  authorize(caller, action, await teamResource(reader, found), problems.runNotFound);
   return { team: found, run };
 }

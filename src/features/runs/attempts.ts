@@ -42,131 +42,143 @@ export class Attempts {
   }
 
   /** Records that the attempt's process or turn has started. Idempotent. */
-  started(tx: Tx, attempt: Attempt): void {
+  async started(tx: Tx, attempt: Attempt): Promise<void> {
     if (attempt.ended || attempt.started_at !== null) return;
     const now = this.#core.clock.now();
-    updateAttempt(tx, attempt.num, { started_at: now });
+    await updateAttempt(tx, attempt.num, { started_at: now });
     const { target, run_num } = attempt;
     if (target.kind === 'round') return;
-    const timeout_seconds = findStep(tx, run_num, target.step_key)?.timeout_seconds ?? null;
-    if (timeout_seconds !== null) this.#setTimeout(tx, attempt, timeout_seconds, timeout_seconds * 1000);
+    const timeout_seconds = (await findStep(tx, run_num, target.step_key))?.timeout_seconds ?? null;
+    if (timeout_seconds !== null)
+      await this.#setTimeout(tx, attempt, timeout_seconds, timeout_seconds * 1000);
     const { step_key, attempt: number } = target;
-    this.#apply(tx, attempt, { kind: 'step_running', step_key, attempt: number });
+    await this.#apply(tx, attempt, { kind: 'step_running', step_key, attempt: number });
   }
 
   /** Records the outcome of the attempt. Only the first outcome counts. */
-  end(tx: Tx, attempt_num: number, observed: Outcome): void {
-    const attempt = attemptOfNum(tx, attempt_num);
+  async end(tx: Tx, attempt_num: number, observed: Outcome): Promise<void> {
+    const attempt = await attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.ended) return;
-    this.#markEnded(tx, attempt);
-    const outcome = withinLimits(tx, attempt, observed);
+    await this.#markEnded(tx, attempt);
+    const outcome = await withinLimits(tx, attempt, observed);
     const { target } = attempt;
     const output = outcome.kind === 'completed' ? outcome.output : null;
-    if (outcome.kind === 'completed' && target.kind === 'step' && isCurrent(tx, attempt)) {
-      storeOutput(tx, attempt.run_num, target, output);
+    if (outcome.kind === 'completed' && target.kind === 'step' && (await isCurrent(tx, attempt))) {
+      await storeOutput(tx, attempt.run_num, target, output);
     }
     // The output of the last round is the output of the run.
-    this.#apply(tx, attempt, toGraphEvent(target, outcome), target.kind === 'round' ? output : undefined);
+    await this.#apply(
+      tx,
+      attempt,
+      toGraphEvent(target, outcome),
+      target.kind === 'round' ? output : undefined,
+    );
   }
 
   /** Gives an attempt to its agent again. Call this only if the agent has not started work on it, and will not. */
-  reassign(tx: Tx, attempt: Attempt): void {
-    const agent = findAgent(tx, attempt.agent_id);
+  async reassign(tx: Tx, attempt: Attempt): Promise<void> {
+    const agent = await findAgent(tx, attempt.agent_id);
     if (!agent) return;
-    const prompt = attempt.prompt_id === null ? undefined : findPrompt(tx, agent.num, attempt.prompt_id);
-    if (prompt) deletePrompt(tx, prompt.num);
-    updateAttempt(tx, attempt.num, { session_id: null, prompt_id: null });
+    const prompt =
+      attempt.prompt_id === null ? undefined : await findPrompt(tx, agent.num, attempt.prompt_id);
+    if (prompt) await deletePrompt(tx, prompt.num);
+    await updateAttempt(tx, attempt.num, { session_id: null, prompt_id: null });
     const payload = { attempt_num: attempt.num };
-    this.#core.outbox.enqueue(tx, agent.node_id, agent.id, 'prepare', payload);
+    await this.#core.outbox.enqueue(tx, agent.node_id, agent.id, 'prepare', payload);
   }
 
   /**
    * Ends the attempt without an outcome, and stops its turn or process. An agent that speaks ACP keeps running, because it
    * may receive other attempts of the run.
    */
-  cancel(tx: Tx, attempt: Attempt): void {
+  async cancel(tx: Tx, attempt: Attempt): Promise<void> {
     if (attempt.ended) return;
-    this.#markEnded(tx, attempt);
-    const agent = findAgent(tx, attempt.agent_id);
+    await this.#markEnded(tx, attempt);
+    const agent = await findAgent(tx, attempt.agent_id);
     if (!agent) return;
-    if (attempt.prompt_id !== null) this.#endPrompt(tx, agent.num, agent.session_id, attempt.prompt_id);
+    if (attempt.prompt_id !== null) await this.#endPrompt(tx, agent.num, agent.session_id, attempt.prompt_id);
     else if (attempt.session_id !== null && agent.session_id === attempt.session_id) {
-      this.stopAgent(tx, agent.id);
+      await this.stopAgent(tx, agent.id);
     }
   }
 
   /** Stops an agent if it is running and not being stopped already. */
-  stopAgent(tx: Tx, agent_id: string): void {
-    const row = findAgent(tx, agent_id);
+  async stopAgent(tx: Tx, agent_id: string): Promise<void> {
+    const row = await findAgent(tx, agent_id);
     if (!row?.session_id || row.session_state === 'ended') return;
-    if (findSession(tx, row.session_id)!.stopping === 1) return;
-    this.#lifecycle.enqueueStop(tx, row, SERVICE, limits.stop_grace_ms);
+    if ((await findSession(tx, row.session_id))!.stopping === 1) return;
+    await this.#lifecycle.enqueueStop(tx, row, SERVICE, limits.stop_grace_ms);
   }
 
   /** Fails an attempt that exceeded the time limit of its step. */
-  timedOut(tx: Tx, attempt_num: number, timeout_seconds: number): void {
-    const attempt = attemptOfNum(tx, attempt_num);
+  async timedOut(tx: Tx, attempt_num: number, timeout_seconds: number): Promise<void> {
+    const attempt = await attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.ended) return;
     // The attempt may have ended in time on a node that cannot report it now.
-    const out_of_reach = findAgent(tx, attempt.agent_id)?.stale_since != null;
+    const out_of_reach = (await findAgent(tx, attempt.agent_id))?.stale_since != null;
     if (out_of_reach) {
-      this.#setTimeout(tx, attempt, timeout_seconds, limits.node_suspect_ms);
+      await this.#setTimeout(tx, attempt, timeout_seconds, limits.node_suspect_ms);
       return;
     }
     const error_text = `timed out after ${timeout_seconds} s`;
-    this.cancel(tx, attempt);
-    this.#apply(tx, attempt, toGraphEvent(attempt.target, { kind: 'failed', error_text }));
+    await this.cancel(tx, attempt);
+    await this.#apply(tx, attempt, toGraphEvent(attempt.target, { kind: 'failed', error_text }));
   }
 
   /** `output`: the run's output if the event completes the run. */
-  #apply(tx: Tx, attempt: Attempt, event: GraphEvent, output?: unknown): void {
-    if (isCurrent(tx, attempt)) this.#scheduler.apply(tx, attempt.run_num, event, { output });
+  async #apply(tx: Tx, attempt: Attempt, event: GraphEvent, output?: unknown): Promise<void> {
+    if (await isCurrent(tx, attempt)) await this.#scheduler.apply(tx, attempt.run_num, event, { output });
   }
 
-  #setTimeout(tx: Tx, { num }: Attempt, timeout_seconds: number, wait_ms: number): void {
+  async #setTimeout(tx: Tx, { num }: Attempt, timeout_seconds: number, wait_ms: number): Promise<void> {
     const due_at = this.#core.clock.now() + wait_ms;
-    this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
+    await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
   }
 
-  #markEnded(tx: Tx, { num }: Attempt): void {
-    endAttempt(tx, num, this.#core.clock.now());
-    this.#core.timers.clear(tx, 'step_timeout', String(num));
+  async #markEnded(tx: Tx, { num }: Attempt): Promise<void> {
+    await endAttempt(tx, num, this.#core.clock.now());
+    await this.#core.timers.clear(tx, 'step_timeout', String(num));
   }
 
-  #endPrompt(tx: Tx, agent_num: number, session_id: string | null, prompt_id: string): void {
-    const prompt = findPrompt(tx, agent_num, prompt_id);
-    if (prompt?.state === 'queued') deletePrompt(tx, prompt.num);
+  async #endPrompt(tx: Tx, agent_num: number, session_id: string | null, prompt_id: string): Promise<void> {
+    const prompt = await findPrompt(tx, agent_num, prompt_id);
+    if (prompt?.state === 'queued') await deletePrompt(tx, prompt.num);
     if (prompt?.state !== 'sent' || session_id === null) return;
-    AcpTransaction.run(this.#core, tx, session_id, (transaction) => {
-      if (transaction.state.turn?.prompt_id === prompt_id) endTurn(transaction, null);
+    await AcpTransaction.run(this.#core, tx, session_id, async (transaction) => {
+      if (transaction.state.turn?.prompt_id === prompt_id) await endTurn(transaction, null);
     });
     const due_at = this.#core.clock.now() + limits.turn_cancel_ms;
-    this.#core.timers.set(tx, 'turn_cancel', session_id, due_at, { prompt_id });
+    await this.#core.timers.set(tx, 'turn_cancel', session_id, due_at, { prompt_id });
   }
 }
 
 /** False if the run was restarted since. A restart removes added steps and numbers attempts from the beginning. */
-function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): boolean {
-  return runOfNum(reader, run_num)?.attempt === run_attempt;
+async function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): Promise<boolean> {
+  return (await runOfNum(reader, run_num))?.attempt === run_attempt;
 }
 
 /** The outcome, or a failure if the run has no room for the output of the step. */
-function withinLimits(reader: Reader, { run_num, target }: Attempt, outcome: Outcome): Outcome {
+async function withinLimits(
+  reader: Reader,
+  { run_num, target }: Attempt,
+  outcome: Outcome,
+): Promise<Outcome> {
   if (outcome.kind !== 'completed' || target.kind === 'round') return outcome;
-  if (hasOutputCapacity(reader, run_num, target.step_key, JSON.stringify(outcome.output))) return outcome;
+  if (await hasOutputCapacity(reader, run_num, target.step_key, JSON.stringify(outcome.output)))
+    return outcome;
   return { kind: 'failed', error_text: problems.outputsTooLarge().message, final: true };
 }
 
-function storeOutput(
+async function storeOutput(
   tx: Tx,
   run_num: number,
   { step_key, attempt }: Extract<AttemptTarget, { kind: 'step' }>,
   output: unknown,
-): void {
-  const step = findStep(tx, run_num, step_key);
+): Promise<void> {
+  const step = await findStep(tx, run_num, step_key);
   // The member itself ended the step or asked for input. The end of its turn or process does not replace that input.
   if (step?.attempt !== attempt || isStepOver(step) || step.status === 'input_required') return;
-  updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
+  await updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }
 
 function toGraphEvent(target: AttemptTarget, outcome: Outcome): GraphEvent {

@@ -23,12 +23,12 @@ export interface CreateRun {
 }
 
 /** Creates a run from the team's current definition, and starts it. */
-export function createRun(tx: Tx, scheduler: Scheduler, request: CreateRun): RunRow {
+export async function createRun(tx: Tx, scheduler: Scheduler, request: CreateRun): Promise<RunRow> {
   const { id, team, task_num, input, created_by, now } = request;
   const spec = JSON.parse(team.spec) as TeamSpec;
-  const run_num = insertRun(tx, {
+  const run_num = await insertRun(tx, {
     ...{ id, team_num: team.num, task_num, created_by },
-    number: nextRunNumber(tx, team.num),
+    number: await nextRunNumber(tx, team.num),
     status: 'pending',
     spec: team.spec,
     input: JSON.stringify(input),
@@ -40,24 +40,28 @@ export function createRun(tx: Tx, scheduler: Scheduler, request: CreateRun): Run
   });
   const kinds = new Map(spec.members.map((member) => [member.member_id, memberKind(member)]));
   const rows = spec.steps.map((step) => stepRow(step, kinds.get(step.member_id)!));
-  insertSteps(tx, run_num, rows);
-  scheduler.apply(tx, run_num, { kind: 'begun' });
-  return runOfNum(tx, run_num)!;
+  await insertSteps(tx, run_num, rows);
+  await scheduler.apply(tx, run_num, { kind: 'begun' });
+  return (await runOfNum(tx, run_num))!;
 }
 
 /**
  * The title of the task of a run that is created without one: the input's `title` if it is text, otherwise `Run <number>`.
  */
-export function taskTitle(reader: Reader, team: TeamRow, { title }: Record<string, unknown>): string {
+export async function taskTitle(
+  reader: Reader,
+  team: TeamRow,
+  { title }: Record<string, unknown>,
+): Promise<string> {
   const is_title = typeof title === 'string' && title.trim() !== '';
-  return is_title ? title.slice(0, limits.name_chars_max) : `Run ${nextRunNumber(reader, team.num)}`;
+  return is_title ? title.slice(0, limits.name_chars_max) : `Run ${await nextRunNumber(reader, team.num)}`;
 }
 
 /** Creates the task of a run that is created without one, with the status `in_progress`. Returns its num. `now`: Unix ms. */
 export function createTask(
   tx: Tx,
   { now, ...task }: { team_num: number; title: string; created_by: string; now: number },
-): number {
+): Promise<number> {
   return insertTask(tx, {
     ...task,
     id: newId('task'),

@@ -46,7 +46,7 @@ test('deletes agents of runs 30 days after the run has ended, and no others', as
 
 test('deletes agents 30 days after their team was deleted', async () => {
   const run_id = await endedRun();
-  await fixture.store.write((tx) => deleteTeam(tx, findRun(tx, run_id)!.team_num));
+  await fixture.store.write(async (tx) => deleteTeam(tx, (await findRun(tx, run_id))!.team_num));
   fixture.clock.advance(29 * DAY);
   expect(await sweep()).toBe(0);
   fixture.clock.advance(2 * DAY);

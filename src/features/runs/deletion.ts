@@ -49,9 +49,11 @@ export class RunDeleter {
   ): Promise<RunDeletion> {
     const { core, agents, publisher } = this.#options;
     const find = (reader: Reader) => findDeletable(reader, caller, team_id, run_id);
-    const rows = await core.store.read((reader) => {
-      const { num } = find(reader);
-      return agentsOfRun(reader, num).map(({ id }) => findAgent(reader, id)!);
+    const rows = await core.store.read(async (reader) => {
+      const { num } = await find(reader);
+      const agents: AgentRow[] = [];
+      for (const { id } of await agentsOfRun(reader, num)) agents.push((await findAgent(reader, id))!);
+      return agents;
     });
     for (const node_id of new Set(rows.map((row) => row.node_id))) await core.nodes.get(node_id).reach();
     const deletion: RunDeletion = { id: run_id, agents: [], worktrees_kept: [], branches_kept: [] };
@@ -67,12 +69,12 @@ export class RunDeleter {
       if (worktree_kept && !of_others) deletion.worktrees_kept.push({ ...place, ...worktree_kept });
       if (branch_kept) deletion.branches_kept.push({ ...place, ...branch_kept });
     }
-    await core.store.write((tx) => {
-      const run = find(tx);
-      deleteRun(tx, run);
-      publisher.publishDeletion(tx, run);
+    await core.store.write(async (tx) => {
+      const run = await find(tx);
+      await deleteRun(tx, run);
+      await publisher.publishDeletion(tx, run);
       const details = { run_id, team_id, number: run.number, agents: deletion.agents };
-      core.audit.record(tx, { event: 'run_deleted', ...principal, details });
+      await core.audit.record(tx, { event: 'run_deleted', ...principal, details });
     });
     return deletion;
   }
@@ -130,9 +132,14 @@ export class RunDeleter {
 }
 
 /** The run, if the caller may delete it. People who only see it get a 403. */
-function findDeletable(reader: Reader, caller: Caller, team_id: string, run_id: string): RunRow {
-  const { team, run } = requireRun(reader, caller, 'team.change', run_id, team_id);
-  const resource = { ...teamResource(reader, team), owner_id: run.created_by };
+async function findDeletable(
+  reader: Reader,
+  caller: Caller,
+  team_id: string,
+  run_id: string,
+): Promise<RunRow> {
+  const { team, run } = await requireRun(reader, caller, 'team.change', run_id, team_id);
+  const resource = { ...(await teamResource(reader, team)), owner_id: run.created_by };
   authorize(caller, 'run.delete', resource, problems.notAllowed);
   if (!isRunOver(run)) throw problems.runNotEnded();
   return run;

@@ -269,19 +269,19 @@ test('a step fails without a retry if its output exceeds the limit of the run', 
   const out = { ...plainMember('out', ''), agent: null };
   const run_id = await beginRun(fixture, { members: [plainMember('m', 'x'), out], steps });
   const id = await nextSession();
-  await fixture.store.write((tx) => {
-    const { num } = findStep(tx, findRun(tx, run_id)!.num, 'b')!;
-    updateStep(tx, num, { output: JSON.stringify('x'.repeat(32 * 2 ** 20 - 8192)) });
+  await fixture.store.write(async (tx) => {
+    const { num } = (await findStep(tx, (await findRun(tx, run_id))!.num, 'b'))!;
+    await updateStep(tx, num, { output: JSON.stringify('x'.repeat(32 * 2 ** 20 - 8192)) });
   });
   fixture.node.outputs.set(id, Buffer.alloc(8192, 'x'));
   fixture.node.end(id, 0);
   expect((await untilStep(run_id, 'a', 'failed')).error_text).toBe('the outputs of the run are over 32 MiB');
-  await fixture.store.write((tx) => {
-    const run = findRun(tx, run_id)!;
+  await fixture.store.write(async (tx) => {
+    const run = (await findRun(tx, run_id))!;
     const who = { user_id: null, ip: null, actor_id: 'user:ana' };
     const commands = new RunCommands({ scheduler: fixture.scheduler, audit: null as never });
     const command = { kind: 'completeStep', output: 'x'.repeat(33 * 2 ** 20) } as const;
-    expect(() => commands.commandStep(tx, run, 'b', command, who)).toThrow(
+    await expect(commands.commandStep(tx, run, 'b', command, who)).rejects.toThrow(
       'the outputs of the run are over 32 MiB',
     );
   });
@@ -366,10 +366,10 @@ test('a restart keeps nothing from commands or outcomes of the earlier attempt',
   if (body.kind === 'ended') body.end.exit = { ...body.end.exit, reason: 'session_lost' };
   fixture.node.sendFact(first, body);
   await untilStep(run_id, 'a', 'input_required');
-  await fixture.store.write((tx) => {
-    const run = findRun(tx, run_id)!;
-    updateStep(tx, findStep(tx, run.num, 'a')!.num, { answer: '"yes"' });
-    fixture.publisher.setAttention(tx, run, 'look');
+  await fixture.store.write(async (tx) => {
+    const run = (await findRun(tx, run_id))!;
+    await updateStep(tx, (await findStep(tx, run.num, 'a'))!.num, { answer: '"yes"' });
+    await fixture.publisher.setAttention(tx, run, 'look');
   });
   await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   expect(await runOf(fixture, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });

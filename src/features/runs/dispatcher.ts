@@ -28,13 +28,14 @@ export class Dispatcher {
     this.#id_key = subkey(core.key, 'ids of agents in runs');
   }
 
-  execute(tx: Tx, run: RunRow, effects: readonly Effect[]): void {
+  async execute(tx: Tx, run: RunRow, effects: readonly Effect[]): Promise<void> {
     const launches = effects.some(({ kind }) => kind === 'launch' || kind === 'start_round');
     // Agents of an earlier attempt of the run know things that agents of this attempt must not know.
-    if (launches && run.attempt > 1 && !hasAttempts(tx, run)) this.#stopAgents(tx, run);
+    if (launches && run.attempt > 1 && !(await hasAttempts(tx, run))) await this.#stopAgents(tx, run);
     // First, because the end of an attempt stops its agent too.
-    if (effects.some(({ kind }) => kind === 'run_ended')) markStoppedByRun(tx, run.num, run.status as RunEnd);
-    for (const effect of effects) this.#execute(tx, run, effect);
+    if (effects.some(({ kind }) => kind === 'run_ended'))
+      await markStoppedByRun(tx, run.num, run.status as RunEnd);
+    for (const effect of effects) await this.#execute(tx, run, effect);
   }
 
   timers(): Pick<TimerHandlers, 'step_timeout'> {
@@ -44,55 +45,55 @@ export class Dispatcher {
     };
   }
 
-  #execute(tx: Tx, run: RunRow, effect: Effect): void {
+  async #execute(tx: Tx, run: RunRow, effect: Effect): Promise<void> {
     switch (effect.kind) {
       case 'launch':
-        this.#launch(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
+        await this.#launch(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
         break;
       case 'start_round':
-        this.#launch(tx, run, { kind: 'round', round: effect.round });
+        await this.#launch(tx, run, { kind: 'round', round: effect.round });
         break;
       case 'end_attempt':
-        this.#cancel(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
+        await this.#cancel(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
         break;
       case 'end_round':
-        this.#cancel(tx, run, { kind: 'round', round: effect.round });
+        await this.#cancel(tx, run, { kind: 'round', round: effect.round });
         break;
       case 'run_ended':
-        this.#stopAgents(tx, run);
+        await this.#stopAgents(tx, run);
         break;
     }
   }
 
-  #launch(tx: Tx, run: RunRow, target: AttemptTarget): void {
+  async #launch(tx: Tx, run: RunRow, target: AttemptTarget): Promise<void> {
     const { members, leader_member_id } = parseSpec(run);
     const member_id =
-      target.kind === 'step' ? findStep(tx, run.num, target.step_key)!.member_id : leader_member_id!;
+      target.kind === 'step' ? (await findStep(tx, run.num, target.step_key))!.member_id : leader_member_id!;
     const member = members.find((member) => member.member_id === member_id)!;
-    const agent_id = this.#agentId(tx, run, member, target);
-    const attempt_num = insertAttempt(tx, {
+    const agent_id = await this.#agentId(tx, run, member, target);
+    const attempt_num = await insertAttempt(tx, {
       ...{ run_num: run.num, run_attempt: run.attempt, target, member_id, agent_id },
       created_at: this.#core.clock.now(),
     });
-    this.#core.outbox.enqueue(tx, member.agent!.node_id, agent_id, 'prepare', { attempt_num });
+    await this.#core.outbox.enqueue(tx, member.agent!.node_id, agent_id, 'prepare', { attempt_num });
   }
 
   /** The id is derived with a secret key, because a node that could predict it could report an agent with it. */
-  #agentId(tx: Tx, run: RunRow, member: Member, target: AttemptTarget): string {
+  async #agentId(tx: Tx, run: RunRow, member: Member, target: AttemptTarget): Promise<string> {
     const parts = agentParts(run, member, target);
     // A run that began before an upgrade continues with its existing agents.
     const earlier = idFrom('agt', ...parts);
-    const row = findAgent(tx, earlier);
+    const row = await findAgent(tx, earlier);
     return row && runsMemberAgent(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
   }
 
-  #cancel(tx: Tx, run: RunRow, target: AttemptTarget): void {
-    const attempt = findAttempt(tx, run, target);
-    if (attempt) this.#attempts.cancel(tx, attempt);
+  async #cancel(tx: Tx, run: RunRow, target: AttemptTarget): Promise<void> {
+    const attempt = await findAttempt(tx, run, target);
+    if (attempt) await this.#attempts.cancel(tx, attempt);
   }
 
-  #stopAgents(tx: Tx, run: RunRow): void {
-    for (const { id } of liveAgentsOfRun(tx, run.num)) this.#attempts.stopAgent(tx, id);
+  async #stopAgents(tx: Tx, run: RunRow): Promise<void> {
+    for (const { id } of await liveAgentsOfRun(tx, run.num)) await this.#attempts.stopAgent(tx, id);
   }
 }
 

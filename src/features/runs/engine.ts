@@ -26,9 +26,9 @@ export interface RunEngine {
 export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine {
   const { clock, feed, facts } = core;
   const publisher = new RunPublisher({ clock, feed });
-  const publishAgent = (tx: Tx, agent_id: string) => {
+  const publishAgent = async (tx: Tx, agent_id: string) => {
     // It may have been deleted.
-    if (findAgent(tx, agent_id)) core.records.publish(tx, agent_id);
+    if (await findAgent(tx, agent_id)) await core.records.publish(tx, agent_id);
   };
   const scheduler = new Scheduler({ clock, facts, publisher, publishAgent });
   const attempts = new Attempts(core, lifecycle, scheduler);

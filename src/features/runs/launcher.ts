@@ -69,9 +69,9 @@ export class Launcher {
       await this.#stopBusyAgent(launch);
       const request = buildRequest(launch);
       const assignAgent = (worktree: Worktree | null) =>
-        store.write((tx) => {
-          this.#assign(tx, attempt_num, request, worktree);
-          outbox.complete(tx, intent);
+        store.write(async (tx) => {
+          await this.#assign(tx, attempt_num, request, worktree);
+          await outbox.complete(tx, intent);
         });
       await (launch.agent === null ? this.#prepareWorkdir(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
@@ -96,9 +96,9 @@ export class Launcher {
   async #stopBusyAgent({ agent, member }: Launch): Promise<void> {
     if (!agent || !isLive(agent)) return;
     const { store } = this.#core;
-    const takes_prompts = await store.read((reader) => {
-      const session = findSession(reader, agent.session_id!);
-      return session?.stopping !== 1 && loadAcpState(reader, session!.num).phase !== 'failed';
+    const takes_prompts = await store.read(async (reader) => {
+      const session = await findSession(reader, agent.session_id!);
+      return session?.stopping !== 1 && (await loadAcpState(reader, session!.num)).phase !== 'failed';
     });
     if (memberKind(member) === 'acp' && takes_prompts) return;
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);
@@ -106,7 +106,7 @@ export class Launcher {
       // It has ended in the meantime.
       if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
     });
-    const is_still_live = await store.read((reader) => isLive(find(reader)));
+    const is_still_live = await store.read(async (reader) => isLive(await find(reader)));
     // This is not a Problem, so the outbox tries again later.
     if (is_still_live) throw new Error(`session ${agent.session_id} has not ended yet`);
   }
@@ -131,40 +131,46 @@ export class Launcher {
     );
   }
 
-  #assign(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): void {
-    const launch = findLaunch(tx, attempt_num);
+  async #assign(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): Promise<void> {
+    const launch = await findLaunch(tx, attempt_num);
     if (!launch) return;
     const { attempt, run, member } = launch;
-    const row = launch.agent ?? this.#insertAgent(tx, launch, request, worktree);
+    const row = launch.agent ?? (await this.#insertAgent(tx, launch, request, worktree));
     const acp = memberKind(member) === 'acp';
-    if (!acp) assertInputFits(getInput(tx, run, attempt.target));
+    if (!acp) assertInputFits(await getInput(tx, run, attempt.target));
     const prompt_id = acp ? newId('prm') : null;
     const needs_session = !isLive(row);
     if (prompt_id !== null) {
       const actor_id = memberActorId(member.member_id, run.team_id);
-      const mail = this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
-      const first = needs_session || !hasReceivedAttempt(tx, row.session_id!);
-      const texts = [buildPrompt(tx, launch, first ? this.#core.extensions.actorHelp() : null), mail].filter(
-        (text) => text !== null,
-      );
+      const mail = await this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
+      const first = needs_session || !(await hasReceivedAttempt(tx, row.session_id!));
+      const texts = [
+        await buildPrompt(tx, launch, first ? this.#core.extensions.actorHelp() : null),
+        mail,
+      ].filter((text) => text !== null);
       const content = [{ type: 'text', text: texts.join('\n\n') }];
       const { created_by } = run;
-      queuePrompt(tx, row.num, { id: prompt_id, content, created_by, created_at: this.#core.clock.now() });
+      await queuePrompt(tx, row.num, {
+        id: prompt_id,
+        content,
+        created_by,
+        created_at: this.#core.clock.now(),
+      });
     }
-    updateAttempt(tx, attempt.num, { prompt_id });
+    await updateAttempt(tx, attempt.num, { prompt_id });
     if (needs_session) {
-      const { session_id } = this.#lifecycle.enqueueStart(tx, row, SERVICE);
-      if (!acp) updateAttempt(tx, attempt.num, { session_id });
-    } else AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
-    this.#core.records.publish(tx, row.id);
+      const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE);
+      if (!acp) await updateAttempt(tx, attempt.num, { session_id });
+    } else await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
+    await this.#core.records.publish(tx, row.id);
   }
 
-  #insertAgent(
+  async #insertAgent(
     tx: Tx,
     { attempt, run, member }: Launch,
     request: CreateAgent,
     worktree: Worktree | null,
-  ): AgentRow {
+  ): Promise<AgentRow> {
     // The agent existed when the launch was read, so no worktree was prepared. It has been deleted since.
     if (!worktree) throw problems.agentNotFound();
     const { member_id } = member;
@@ -175,15 +181,15 @@ export class Launcher {
 }
 
 /** Returns null if the attempt has ended or was already assigned to its agent, or the run is over. */
-function findLaunch(reader: Reader, attempt_num: number): Launch | null {
-  const attempt = attemptOfNum(reader, attempt_num);
+async function findLaunch(reader: Reader, attempt_num: number): Promise<Launch | null> {
+  const attempt = await attemptOfNum(reader, attempt_num);
   if (!attempt || attempt.ended || attempt.session_id !== null || attempt.prompt_id !== null) return null;
-  const run = runOfNum(reader, attempt.run_num)!;
+  const run = (await runOfNum(reader, attempt.run_num))!;
   if (isRunOver(run)) return null;
   const spec = parseSpec(run);
   const member = spec.members.find(({ member_id }) => member_id === attempt.member_id)!;
-  const team_name = teamOfNum(reader, run.team_num)!.name;
-  const agent = findAgent(reader, attempt.agent_id) ?? null;
+  const team_name = (await teamOfNum(reader, run.team_num))!.name;
+  const agent = (await findAgent(reader, attempt.agent_id)) ?? null;
   // A node can report an agent with any id, so this one may not belong to the member.
   if (agent && !runsMemberAgent(agent, run, member))
     throw invalid(`agent ${agent.id} is not an agent of this member`);
@@ -214,15 +220,18 @@ function buildRequest({ attempt: { target }, run, member, team_name }: Launch): 
 }
 
 /** `help`: the commands to explain in the first prompt to an agent's session; null for later prompts. */
-function buildPrompt(
+async function buildPrompt(
   tx: Tx,
   { attempt: { target }, run, spec, member, team_name }: Launch,
   help: readonly ActorHelp[] | null,
-): string {
+): Promise<string> {
   const prompt =
     target.kind === 'round'
-      ? roundPrompt(roundInput(tx, run, target.round))
-      : stepPrompt(findStep(tx, run.num, target.step_key)!, stepInput(tx, run, target.step_key));
+      ? roundPrompt(await roundInput(tx, run, target.round))
+      : stepPrompt(
+          (await findStep(tx, run.num, target.step_key))!,
+          await stepInput(tx, run, target.step_key),
+        );
   return help ? `${introduction({ team_name, spec, member, help })}\n\n${prompt}` : prompt;
 }
 

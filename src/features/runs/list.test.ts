@@ -46,8 +46,8 @@ test('a token with limits sees only the runs of its teams, and one without the s
 
 test('pages continue after the last run, with the filter, and leave out what can be large', async () => {
   const runs = [await run(), await run(), await run()];
-  await fixture.store.write((tx) => {
-    for (const { num } of [runs[0]!, runs[2]!]) updateRun(tx, num, { status: 'failed', error: 'no' });
+  await fixture.store.write(async (tx) => {
+    for (const { num } of [runs[0]!, runs[2]!]) await updateRun(tx, num, { status: 'failed', error: 'no' });
   });
   const first = await fixture.runs.runs.listAll(ANA, { status: 'failed' }, { limit: 1 });
   expect(first.items).toMatchObject([{ id: runs[2]!.id, status: 'failed', error: 'no', number: 1 }]);
@@ -74,7 +74,7 @@ test('a page reads runs in their order, without sorting all of them', async () =
   try {
     for (const user_id of [null, 'usr_1']) {
       for (const before_num of [undefined, 5]) {
-        listRunsInView(reader, { user_id, limits: null }, { before_num, limit: 50 });
+        await listRunsInView(reader, { user_id, limits: null }, { before_num, limit: 50 });
         expect(plan).toMatch(/(SCAN runs|SEARCH runs USING INTEGER PRIMARY KEY)/);
         // The other one is the union of the user's teams.
         expect(plan.match(/TEMP B-TREE FOR ORDER BY/g) ?? []).toHaveLength(user_id === null ? 0 : 1);

@@ -46,47 +46,47 @@ export class Outcomes {
 
   facts(): FactHandlers {
     return {
-      session_started: (tx, { payload }) => {
-        const attempt = openPlainAttempt(tx, payload.session_id);
-        if (attempt) this.#attempts.started(tx, attempt);
+      session_started: async (tx, { payload }) => {
+        const attempt = await openPlainAttempt(tx, payload.session_id);
+        if (attempt) await this.#attempts.started(tx, attempt);
       },
-      session_refused: (tx, { payload: { session_id, agent_id, error } }) => {
-        const attempt = openPlainAttempt(tx, session_id);
+      session_refused: async (tx, { payload: { session_id, agent_id, error } }) => {
+        const attempt = await openPlainAttempt(tx, session_id);
         const failed = { kind: 'failed', error_text: error } as const;
-        if (attempt) this.#attempts.end(tx, attempt.num, failed);
-        this.#endPrompts(tx, agent_id, error);
+        if (attempt) await this.#attempts.end(tx, attempt.num, failed);
+        await this.#endPrompts(tx, agent_id, error);
       },
-      session_ended: (tx, { payload }) => {
-        this.#showWaiting(tx, payload.agent_id, null);
-        this.#sessionEnded(tx, payload);
+      session_ended: async (tx, { payload }) => {
+        await this.#showWaiting(tx, payload.agent_id, null);
+        await this.#sessionEnded(tx, payload);
       },
       acp_failed: (tx, { payload: { agent_id, error } }) =>
         this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
       acp_waits: (tx, { payload: { agent_id, reason } }) => this.#showWaiting(tx, agent_id, reason),
       session_ready: (tx, { payload: { agent_id } }) => this.#showWaiting(tx, agent_id, null),
-      turn_began: (tx, { payload: { session_id, prompt_id } }) => {
-        const attempt = attemptOfPrompt(tx, prompt_id);
+      turn_began: async (tx, { payload: { session_id, prompt_id } }) => {
+        const attempt = await attemptOfPrompt(tx, prompt_id);
         if (!attempt) return;
-        updateAttempt(tx, attempt.num, { session_id });
-        this.#attempts.started(tx, attempt);
+        await updateAttempt(tx, attempt.num, { session_id });
+        await this.#attempts.started(tx, attempt);
       },
       turn_ended: (tx, { payload }) => this.#turnEnded(tx, payload),
-      prompt_removed: (tx, { payload: { prompt_id } }) => {
-        const attempt = attemptOfPrompt(tx, prompt_id);
+      prompt_removed: async (tx, { payload: { prompt_id } }) => {
+        const attempt = await attemptOfPrompt(tx, prompt_id);
         const reason = 'its prompt was removed';
-        if (attempt) this.#attempts.end(tx, attempt.num, { kind: 'unknown', reason });
+        if (attempt) await this.#attempts.end(tx, attempt.num, { kind: 'unknown', reason });
       },
     };
   }
 
   /** Reads the output in the session's folder, which is about to be deleted. */
-  sessionEnded(tx: Tx, session_id: string, exit: Exit): void {
-    const attempt = openPlainAttempt(tx, session_id);
-    const session = findSession(tx, session_id)!;
+  async sessionEnded(tx: Tx, session_id: string, exit: Exit): Promise<void> {
+    const attempt = await openPlainAttempt(tx, session_id);
+    const session = (await findSession(tx, session_id))!;
     if (!attempt || exit.exit_code !== 0 || session.stopping === 1) return;
     const { node_id } = session;
     const payload = { attempt_num: attempt.num };
-    this.#core.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
+    await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
   }
 
   intents(): Pick<IntentHandlers, 'collect' | 'collect_message'> {
@@ -125,22 +125,22 @@ export class Outcomes {
         return { kind: 'failed', error_text: `its output cannot be read: ${error.message}`, final: true };
       },
     );
-    await store.write((tx) => {
-      this.#attempts.end(tx, attempt_num, outcome);
-      outbox.complete(tx, intent);
+    await store.write(async (tx) => {
+      await this.#attempts.end(tx, attempt_num, outcome);
+      await outbox.complete(tx, intent);
     });
   }
 
   /**
    * Shows on the run why one of its agents accepts no prompts. `reason` is null if the agent accepts prompts or has ended.
    */
-  #showWaiting(tx: Tx, agent_id: string, reason: string | null): void {
-    const agent = findAgent(tx, agent_id);
-    const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
+  async #showWaiting(tx: Tx, agent_id: string, reason: string | null): Promise<void> {
+    const agent = await findAgent(tx, agent_id);
+    const run = agent && agent.run_num !== null ? await runOfNum(tx, agent.run_num) : undefined;
     if (!run) return;
     const about = `${memberActorId(agent!.member_id!, run.team_id)}: `;
-    if (reason !== null && !isRunOver(run)) this.#publisher.setAttention(tx, run, about + reason);
-    else if (run.attention?.startsWith(about)) this.#publisher.setAttention(tx, run, null);
+    if (reason !== null && !isRunOver(run)) await this.#publisher.setAttention(tx, run, about + reason);
+    else if (run.attention?.startsWith(about)) await this.#publisher.setAttention(tx, run, null);
   }
 
   /** Null if the session left no output file, or the node no longer knows the session. */
@@ -156,60 +156,70 @@ export class Outcomes {
     }
   }
 
-  #sessionEnded(tx: Tx, { agent_id, session_id, status, message }: FactPayloads['session_ended']): void {
-    const attempt = openPlainAttempt(tx, session_id);
-    const session = findSession(tx, session_id);
+  async #sessionEnded(
+    tx: Tx,
+    { agent_id, session_id, status, message }: FactPayloads['session_ended'],
+  ): Promise<void> {
+    const attempt = await openPlainAttempt(tx, session_id);
+    const session = await findSession(tx, session_id);
     if (attempt) {
       // The intent `collect` reads the output and then ends the attempt.
       if (status === 'completed') return;
-      if (message === START_INTERRUPTED) this.#attempts.reassign(tx, attempt);
+      if (message === START_INTERRUPTED) await this.#attempts.reassign(tx, attempt);
       else {
-        const why = session && lastErrorLines(tx, session);
-        this.#attempts.end(tx, attempt.num, withCause(toOutcome(session, status, message ?? null), why));
+        const why = session && (await lastErrorLines(tx, session));
+        await this.#attempts.end(
+          tx,
+          attempt.num,
+          withCause(toOutcome(session, status, message ?? null), why),
+        );
       }
       return;
     }
-    const agent = findAgent(tx, agent_id);
-    for (const { num, prompt_id } of openAttemptsOfAgent(tx, agent_id)) {
+    const agent = await findAgent(tx, agent_id);
+    for (const { num, prompt_id } of await openAttemptsOfAgent(tx, agent_id)) {
       if (prompt_id === null) continue;
-      const prompt = agent && findPrompt(tx, agent.num, prompt_id);
+      const prompt = agent && (await findPrompt(tx, agent.num, prompt_id));
       // A prompt that the agent's next session received was not lost with this session.
       const was_sent_here = prompt?.session_num === session?.num;
       const lost = !prompt || (was_sent_here && (prompt.state === 'sent' || prompt.state === 'lost'));
-      if (lost) this.#attempts.end(tx, num, { kind: 'unknown', reason: UNKNOWN });
+      if (lost) await this.#attempts.end(tx, num, { kind: 'unknown', reason: UNKNOWN });
     }
     // The agent's next session receives the queued prompts.
     if (agent?.session_id !== session_id) return;
-    this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
+    await this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
   }
 
   /**
    * Ends the attempts whose prompts the agent will not receive. The agent has not started work on them, so without an error
    * (`error_text` null) they are assigned to it again.
    */
-  #endPrompts(tx: Tx, agent_id: string, error_text: string | null): void {
-    const agent = findAgent(tx, agent_id);
+  async #endPrompts(tx: Tx, agent_id: string, error_text: string | null): Promise<void> {
+    const agent = await findAgent(tx, agent_id);
     if (!agent) return;
-    for (const attempt of openAttemptsOfAgent(tx, agent_id)) {
+    for (const attempt of await openAttemptsOfAgent(tx, agent_id)) {
       const { prompt_id } = attempt;
-      const prompt = prompt_id === null ? undefined : findPrompt(tx, agent.num, prompt_id);
+      const prompt = prompt_id === null ? undefined : await findPrompt(tx, agent.num, prompt_id);
       if (prompt?.state !== 'queued') continue;
       if (error_text === null) {
-        this.#attempts.reassign(tx, attempt);
+        await this.#attempts.reassign(tx, attempt);
         continue;
       }
-      deletePrompt(tx, prompt.num);
-      this.#attempts.end(tx, attempt.num, { kind: 'failed', error_text });
+      await deletePrompt(tx, prompt.num);
+      await this.#attempts.end(tx, attempt.num, { kind: 'failed', error_text });
     }
   }
 
-  #turnEnded(tx: Tx, { session_id, prompt_id, stop_reason }: FactPayloads['turn_ended']): void {
-    const attempt = attemptOfPrompt(tx, prompt_id);
+  async #turnEnded(
+    tx: Tx,
+    { session_id, prompt_id, stop_reason }: FactPayloads['turn_ended'],
+  ): Promise<void> {
+    const attempt = await attemptOfPrompt(tx, prompt_id);
     if (!attempt || attempt.ended) return;
     if (stop_reason === 'end_turn') {
       const payload = { attempt_num: attempt.num, prompt_id };
-      const node_id = findSession(tx, session_id)?.node_id ?? '';
-      this.#core.outbox.enqueue(tx, node_id, session_id, 'collect_message', payload);
+      const node_id = (await findSession(tx, session_id))?.node_id ?? '';
+      await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect_message', payload);
       return;
     }
     const outcome: Outcome =
@@ -220,20 +230,20 @@ export class Outcomes {
             error_text:
               stop_reason === null ? 'the agent answered with an error' : `the turn ended: ${stop_reason}`,
           };
-    this.#attempts.end(tx, attempt.num, outcome);
+    await this.#attempts.end(tx, attempt.num, outcome);
   }
 }
 
 /** The attempt for which the session of a plain agent was started, unless it has ended. */
-function openPlainAttempt(reader: Reader, session_id: string): Attempt | undefined {
-  const found = attemptsOfSession(reader, session_id);
+async function openPlainAttempt(reader: Reader, session_id: string): Promise<Attempt | undefined> {
+  const found = await attemptsOfSession(reader, session_id);
   return found.findLast(({ ended, prompt_id }) => !ended && prompt_id === null);
 }
 
 /** What the session wrote last to stderr; empty if it wrote nothing. */
-function lastErrorLines(reader: Reader, { num: session_num, agent_num }: SessionRow): string {
+async function lastErrorLines(reader: Reader, { num: session_num, agent_num }: SessionRow): Promise<string> {
   const of = { agent_num, session_num, stream: 'stderr' } as const;
-  const lines = lastOutputText(reader, of, limits.step_error_lines)
+  const lines = (await lastOutputText(reader, of, limits.step_error_lines))
     .split('\n')
     .map((line) => line.trimEnd())
     .filter((line) => line !== '');

@@ -16,13 +16,13 @@ export function getParticipants(team: TeamRow, run: RunRow | null | undefined): 
 }
 
 /** The participants in the team and run of an agent; null for an agent without a team. */
-export function participantsOfAgent(
+export async function participantsOfAgent(
   reader: Reader,
   { team_num, run_num }: { team_num: number | null; run_num: number | null },
-): Participants | null {
-  const team = team_num === null ? undefined : teamOfNum(reader, team_num);
+): Promise<Participants | null> {
+  const team = team_num === null ? undefined : await teamOfNum(reader, team_num);
   if (!team) return null;
-  return getParticipants(team, run_num === null ? null : runOfNum(reader, run_num));
+  return getParticipants(team, run_num === null ? null : await runOfNum(reader, run_num));
 }
 
 /** Whether a run created this agent for the member, on the member's node. */
@@ -38,14 +38,14 @@ function memberStatus({ status, stopped_by_run }: Pick<AgentRow, 'status' | 'sto
 }
 
 /** `pending`: the number of unacknowledged messages per actor. Actors without any may be absent. */
-export function runMembers(
+export async function runMembers(
   reader: Reader,
   team: TeamRow,
   run: RunRow,
   pending: ReadonlyMap<string, number>,
-): RunMembers {
+): Promise<RunMembers> {
   const spec = parseSpec(run);
-  const agents = new Map(agentsOfRun(reader, run.num).map((agent) => [agent.member_id, agent]));
+  const agents = new Map((await agentsOfRun(reader, run.num)).map((agent) => [agent.member_id, agent]));
   const members = spec.members.map((member): RunMember => {
     const { actor_id, role } = memberActor({ team, spec }, member);
     const agent = agents.get(member.member_id);
@@ -57,7 +57,7 @@ export function runMembers(
       pending_messages: pending.get(actor_id) ?? 0,
     };
   });
-  const humans = usernamesOf(reader, peopleOf(reader, team.num)).map((username): RunMember => {
+  const humans = (await usernamesOf(reader, await peopleOf(reader, team.num))).map((username): RunMember => {
     const actor_id = humanActorId(username);
     const nothing = { member_id: null, agent_id: null, node_id: null, status: null };
     return { actor_id, role: 'human', ...nothing, pending_messages: pending.get(actor_id) ?? 0 };

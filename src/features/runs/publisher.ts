@@ -47,51 +47,56 @@ export class RunPublisher {
    *
    * @param before the run when it was last published; absent for a new run
    */
-  publish(tx: Tx, run: RunRow, step_keys: readonly string[], before?: RunRow): RunRow {
+  async publish(tx: Tx, run: RunRow, step_keys: readonly string[], before?: RunRow): Promise<RunRow> {
     const run_changed =
       before === undefined || visible_columns.some((column) => run[column] !== before[column]);
     if (!run_changed && step_keys.length === 0) return run;
     const row = before ? { ...run, version: run.version + 1 } : run;
-    if (before) updateRun(tx, run.num, { version: row.version });
-    if (step_keys.length > 0) this.#publishSteps(tx, row, step_keys);
-    if (run_changed) this.#append(tx, row, 'run', [toRun(row)]);
+    if (before) await updateRun(tx, run.num, { version: row.version });
+    if (step_keys.length > 0) await this.#publishSteps(tx, row, step_keys);
+    if (run_changed) await this.#append(tx, row, 'run', [toRun(row)]);
     this.#wake(tx, row.num);
     return row;
   }
 
   /** Publishes the deletion of a run to the fleet feed. */
-  publishDeletion(tx: Tx, run: RunRow): void {
+  async publishDeletion(tx: Tx, run: RunRow): Promise<void> {
     const text = JSON.stringify({ ...toRun(run), deleted: true });
-    this.#options.feed.appendAll(tx, 'run', getCreatorId(tx, run.team_num), [text], run.team_num);
+    await this.#options.feed.appendAll(tx, 'run', await getCreatorId(tx, run.team_num), [text], run.team_num);
   }
 
   /** Records why a person should look at the run; null if there is no longer a reason. */
-  setAttention(tx: Tx, run: RunRow, attention: string | null): void {
+  async setAttention(tx: Tx, run: RunRow, attention: string | null): Promise<void> {
     if (run.attention === attention) return;
     const attention_at = attention === null ? null : this.#options.clock.now();
-    updateRun(tx, run.num, { attention, attention_at });
-    this.publish(tx, runOfNum(tx, run.num)!, [], run);
+    await updateRun(tx, run.num, { attention, attention_at });
+    await this.publish(tx, (await runOfNum(tx, run.num))!, [], run);
   }
 
   /** Adds an event about mail to the run. The fleet feed does not contain these events. */
-  publishMail(tx: Tx, run_num: number, record: object): void {
-    insertRunEvents(tx, run_num, this.#options.clock.now(), 'mail', [JSON.stringify(record)]);
+  async publishMail(tx: Tx, run_num: number, record: object): Promise<void> {
+    await insertRunEvents(tx, run_num, this.#options.clock.now(), 'mail', [JSON.stringify(record)]);
     this.#wake(tx, run_num);
   }
 
-  #publishSteps(tx: Tx, run: RunRow, step_keys: readonly string[]): void {
-    const agents = agentsOfSteps(tx, run, step_keys);
-    const steps = findSteps(tx, run.num, step_keys).map((step) =>
+  async #publishSteps(tx: Tx, run: RunRow, step_keys: readonly string[]): Promise<void> {
+    const agents = await agentsOfSteps(tx, run, step_keys);
+    const steps = (await findSteps(tx, run.num, step_keys)).map((step) =>
       toStep(step, run.id, agents.get(step.step_key) ?? null),
     );
-    if (steps.length > 0) this.#append(tx, run, 'step', steps);
+    if (steps.length > 0) await this.#append(tx, run, 'step', steps);
   }
 
-  #append(tx: Tx, { num, team_num }: RunRow, type: 'run' | 'step', records: readonly object[]): void {
+  async #append(
+    tx: Tx,
+    { num, team_num }: RunRow,
+    type: 'run' | 'step',
+    records: readonly object[],
+  ): Promise<void> {
     const { clock, feed } = this.#options;
     const texts = records.map((record) => JSON.stringify(record));
-    insertRunEvents(tx, num, clock.now(), type, texts);
-    feed.appendAll(tx, type, getCreatorId(tx, team_num), texts, team_num);
+    await insertRunEvents(tx, num, clock.now(), type, texts);
+    await feed.appendAll(tx, type, await getCreatorId(tx, team_num), texts, team_num);
   }
 
   #wake(tx: Tx, run_num: number): void {

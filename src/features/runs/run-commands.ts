@@ -62,48 +62,54 @@ export class RunCommands {
   }
 
   /** Returns the run after the command. Throws `run is <status>`, and its own error for resuming a completed run. */
-  commandRun(tx: Tx, run: RunRow, request: RunRequest, by: Commander): Run {
+  async commandRun(tx: Tx, run: RunRow, request: RunRequest, by: Commander): Promise<Run> {
     try {
       const command: RunCommand = request.kind === 'failRun' ? request : { kind: request.kind };
       const details = {
         ...(request.kind === 'completeRun' && { output: request.output }),
         ...(request.kind !== 'cancelRun' && { answered_by: displayName(by) }),
       };
-      this.#options.scheduler.apply(tx, run.num, { kind: 'run_command', command }, details);
+      await this.#options.scheduler.apply(tx, run.num, { kind: 'run_command', command }, details);
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
       throw runStatusError(error);
     }
-    this.#audit(tx, by, auditEvents[request.kind], run);
-    return toRun(findRun(tx, run.id)!);
+    await this.#audit(tx, by, auditEvents[request.kind], run);
+    return toRun((await findRun(tx, run.id))!);
   }
 
   /**
    * Returns the step after the command. Throws `step not found`, `step is <status>` and `the outputs of the run are over
    * 32 MiB`.
    */
-  commandStep(tx: Tx, run: RunRow, step_key: string, request: StepRequest, by: Commander): Step {
-    const step = findStep(tx, run.num, step_key);
+  async commandStep(
+    tx: Tx,
+    run: RunRow,
+    step_key: string,
+    request: StepRequest,
+    by: Commander,
+  ): Promise<Step> {
+    const step = await findStep(tx, run.num, step_key);
     if (!step) throw problems.stepNotFound();
     // Stored first, because applying the command records an event with it. An illegal command rolls it back.
     if (request.kind === 'completeStep') {
       const output = json(request.output);
-      if (!hasOutputCapacity(tx, run.num, step_key, output)) throw problems.outputsTooLarge();
-      updateStep(tx, step.num, { output });
+      if (!(await hasOutputCapacity(tx, run.num, step_key, output))) throw problems.outputsTooLarge();
+      await updateStep(tx, step.num, { output });
     }
-    if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
+    if (request.kind === 'resumeStep') await updateStep(tx, step.num, { answer: json(request.input) });
     const answered_by = displayName(by);
-    if (step.status === 'input_required') updateStep(tx, step.num, { answered_by });
+    if (step.status === 'input_required') await updateStep(tx, step.num, { answered_by });
     try {
       const own = by.actor_id === memberActorId(step.member_id, run.team_id);
       const event = { kind: 'step_command', step_key, command: request, by_own_member: own } as const;
-      this.#options.scheduler.apply(tx, run.num, event, { answered_by });
+      await this.#options.scheduler.apply(tx, run.num, event, { answered_by });
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;
       throw new Problem('conflict', 'step_status', `step is ${error.status}`);
     }
-    this.#audit(tx, by, auditEvents[request.kind], run, { step_key });
+    await this.#audit(tx, by, auditEvents[request.kind], run, { step_key });
     return requireStep(tx, run, step_key);
   }
 
@@ -111,29 +117,36 @@ export class RunCommands {
    * Returns the new step. Throws `step already exists for run`, `run is <status>`, and errors for unknown members and
    * dependencies.
    */
-  addStep(tx: Tx, run: RunRow, spec: StepSpec, by: Commander): Step {
+  async addStep(tx: Tx, run: RunRow, spec: StepSpec, by: Commander): Promise<Step> {
     const { step_key, member_id, depends_on, when, max_attempts } = spec;
     const member = parseSpec(run).members.find((member) => member.member_id === member_id);
     if (!member) throw problems.memberUndefined();
-    if (findStep(tx, run.num, step_key)) throw problems.stepExists();
-    if (depends_on.some((key) => !findStep(tx, run.num, key))) throw problems.stepNeedsUndefined();
-    if (countSteps(tx, run.num) >= limits.team_steps_max) throw problems.tooManySteps();
+    if (await findStep(tx, run.num, step_key)) throw problems.stepExists();
+    for (const key of depends_on)
+      if (!(await findStep(tx, run.num, key))) throw problems.stepNeedsUndefined();
+    if ((await countSteps(tx, run.num)) >= limits.team_steps_max) throw problems.tooManySteps();
     const kind = memberKind(member);
-    insertSteps(tx, run.num, [{ ...stepRow(spec, kind), added: 1 }]);
+    await insertSteps(tx, run.num, [{ ...stepRow(spec, kind), added: 1 }]);
     const step = { step_key, member_id, kind, depends_on, when, max_attempts };
     try {
-      this.#options.scheduler.apply(tx, run.num, { kind: 'step_added', step });
+      await this.#options.scheduler.apply(tx, run.num, { kind: 'step_added', step });
     } catch (error) {
       throw error instanceof IllegalTransition ? runStatusError(error) : error;
     }
-    this.#audit(tx, by, 'step_added', run, { step_key });
+    await this.#audit(tx, by, 'step_added', run, { step_key });
     return requireStep(tx, run, step_key);
   }
 
-  #audit(tx: Tx, by: Commander, event: AuditEvent, run: RunRow, step: { step_key?: string } = {}): void {
+  async #audit(
+    tx: Tx,
+    by: Commander,
+    event: AuditEvent,
+    run: RunRow,
+    step: { step_key?: string } = {},
+  ): Promise<void> {
     const { user_id, ip, actor_id } = by;
     const { id: run_id, team_id, number } = run;
-    this.#options.audit.record(tx, {
+    await this.#options.audit.record(tx, {
       event,
       user_id,
       ip,
@@ -143,16 +156,18 @@ export class RunCommands {
 }
 
 /** All steps, in the order in which they were defined or added. */
-export function stepsOfRun(reader: Reader, run: RunRow): Step[] {
-  const agents = agentsOfSteps(reader, run);
-  return listRunSteps(reader, run.num).map((row) => toStep(row, run.id, agents.get(row.step_key) ?? null));
+export async function stepsOfRun(reader: Reader, run: RunRow): Promise<Step[]> {
+  const agents = await agentsOfSteps(reader, run);
+  return (await listRunSteps(reader, run.num)).map((row) =>
+    toStep(row, run.id, agents.get(row.step_key) ?? null),
+  );
 }
 
 /** The step as it is now; a command may have started a new attempt of the run. */
-function requireStep(reader: Reader, { num, id }: RunRow, step_key: string): Step {
-  const { attempt } = findRun(reader, id)!;
-  const agent_id = agentsOfSteps(reader, { num, attempt }, [step_key]).get(step_key);
-  return toStep(findStep(reader, num, step_key)!, id, agent_id ?? null);
+async function requireStep(reader: Reader, { num, id }: RunRow, step_key: string): Promise<Step> {
+  const { attempt } = (await findRun(reader, id))!;
+  const agent_id = (await agentsOfSteps(reader, { num, attempt }, [step_key])).get(step_key);
+  return toStep((await findStep(reader, num, step_key))!, id, agent_id ?? null);
 }
 
 /** The columns of a new step. */

@@ -30,14 +30,14 @@ export class RunEvents {
    */
   async *follow(run_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
     const { store, clock, publisher, heartbeat_ms } = this.#options;
-    const num = await store.read((reader) => findRun(reader, run_id)?.num ?? 0);
+    const num = await store.read(async (reader) => (await findRun(reader, run_id))?.num ?? 0);
     const source: RowSource = {
       clock,
       ...(heartbeat_ms !== undefined && { heartbeat_ms }),
       head: () => store.read((reader) => lastRunEvent(reader, num)),
       after: (cursor) =>
-        store.read((reader) =>
-          runEventsAfter(reader, num, cursor).map(({ id, ts, type, data }) => ({
+        store.read(async (reader) =>
+          (await runEventsAfter(reader, num, cursor)).map(({ id, ts, type, data }) => ({
             id,
             type,
             ts_ms: ts,

@@ -19,7 +19,7 @@ export interface SchedulerOptions {
   facts: Facts;
   publisher: RunPublisher;
   /** Publishes an agent's record, which counts the questions of its steps. */
-  publishAgent(tx: Tx, agent_id: string): void;
+  publishAgent(tx: Tx, agent_id: string): Promise<void>;
 }
 
 /** Details of an event. */
@@ -34,11 +34,11 @@ export interface EventDetails {
  * Carries out effects in the same transaction. For a restart, it is called twice: first with the run before its new attempt,
  * for what must end, and then for what starts.
  */
-export type ExecuteEffects = (tx: Tx, run: RunRow, effects: Effect[]) => void;
+export type ExecuteEffects = (tx: Tx, run: RunRow, effects: Effect[]) => Promise<void>;
 
 export class Scheduler {
   readonly #options: SchedulerOptions;
-  #execute: ExecuteEffects = () => {
+  #execute: ExecuteEffects = async () => {
     throw new Error('the scheduler is not open');
   };
 
@@ -59,60 +59,71 @@ export class Scheduler {
    *
    * @throws IllegalTransition for a command that is not allowed now
    */
-  apply(tx: Tx, run_num: number, event: GraphEvent, { output, answered_by }: EventDetails = {}): void {
-    const before = runOfNum(tx, run_num);
+  async apply(
+    tx: Tx,
+    run_num: number,
+    event: GraphEvent,
+    { output, answered_by }: EventDetails = {},
+  ): Promise<void> {
+    const before = await runOfNum(tx, run_num);
     if (!before) return;
     const graph = loadGraph(tx, before, this.#options.clock.now());
     // Records which steps change visibly.
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';
     let progressed = all_steps;
-    const waits = new Waits(tx, before);
+    const waits = await Waits.before(tx, before);
     const { putStep } = graph;
-    graph.putStep = (step: StepState) => {
-      const known = graph.step(step.step_key);
+    graph.putStep = async (step: StepState) => {
+      const known = await graph.step(step.step_key);
       if (all_steps || isVisible(known, step)) changed.add(step.step_key);
       if ((known?.status === 'completed') !== (step.status === 'completed')) progressed = true;
-      waits.observe(known, step);
-      putStep(step);
+      await waits.observe(known, step);
+      await putStep(step);
     };
-    const effects = advance(graph, event, limits.run_plain_steps_max);
+    const effects = await advance(graph, event, limits.run_plain_steps_max);
     const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
-    if (restarts) this.#restart(tx, before, effects);
-    else if (effects.length > 0) this.#execute(tx, readAgain(tx, before), effects);
+    if (restarts) await this.#restart(tx, before, effects);
+    else if (effects.length > 0) await this.#execute(tx, await readAgain(tx, before), effects);
     const ended = effects.find((effect) => effect.kind === 'run_ended');
-    if (ended?.status === 'completed') this.#complete(tx, before, output);
+    if (ended?.status === 'completed') await this.#complete(tx, before, output);
     const continues =
       event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
-    const after = this.#options.publisher.publish(tx, readAgain(tx, before), [...changed], before);
-    if (ended || continues || event.kind === 'begun') this.#recordFact(tx, after);
-    else if (progressed) this.#options.facts.record(tx, 'run_progressed', after.id, { run_id: after.id });
+    const after = await this.#options.publisher.publish(
+      tx,
+      await readAgain(tx, before),
+      [...changed],
+      before,
+    );
+    if (ended || continues || event.kind === 'begun') await this.#recordFact(tx, after);
+    else if (progressed)
+      await this.#options.facts.record(tx, 'run_progressed', after.id, { run_id: after.id });
     const names = (kind: GraphEvent['kind']) => (event.kind === kind ? (answered_by ?? null) : null);
-    waits.finish(after, this.#options, { step: names('step_command'), run: names('run_command') });
+    await waits.finish(after, this.#options, { step: names('step_command'), run: names('run_command') });
   }
 
-  #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {
+  async #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): Promise<void> {
     const isEnd = ({ kind }: Effect) => kind === 'end_attempt' || kind === 'end_round';
     const ends = effects.filter(isEnd);
-    if (ends.length > 0) this.#execute(tx, readAgain(tx, before), ends);
+    if (ends.length > 0) await this.#execute(tx, await readAgain(tx, before), ends);
     const attempt = before.attempt + 1;
     const nothing = { output: null, attention: null, attention_at: null };
-    updateRun(tx, before.num, { attempt, ...nothing, started_at: this.#options.clock.now() });
-    dropAnswers(tx, before.num);
-    this.#execute(
+    await updateRun(tx, before.num, { attempt, ...nothing, started_at: this.#options.clock.now() });
+    await dropAnswers(tx, before.num);
+    await this.#execute(
       tx,
-      readAgain(tx, before),
+      await readAgain(tx, before),
       effects.filter((effect) => !isEnd(effect)),
     );
   }
 
-  #complete(tx: Tx, { num, mode }: RunRow, result: unknown): void {
-    const output = result === undefined && mode === 'steps' ? lastOutputs(tx, num) : (result ?? null);
-    updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
+  async #complete(tx: Tx, { num, mode }: RunRow, result: unknown): Promise<void> {
+    const output = result === undefined && mode === 'steps' ? await lastOutputs(tx, num) : (result ?? null);
+    await updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
   }
 
-  #recordFact(tx: Tx, { id, status, attempt }: RunRow): void {
-    this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
+  async #recordFact(tx: Tx, { id, status, attempt }: RunRow): Promise<void> {
+    await this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
   }
 }
 

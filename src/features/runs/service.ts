@@ -61,21 +61,21 @@ export class Runs {
   ): Promise<Run> {
     const { store, clock, audit, scheduler, extensions } = this.#options;
     const id = newId('run');
-    return store.write((tx) => {
-      const team = requireTeam(tx, caller, 'team.work', team_id);
+    return store.write(async (tx) => {
+      const team = await requireTeam(tx, caller, 'team.work', team_id);
       const origin = { created_by: caller.user_id, now: clock.now() };
-      const title = taskTitle(tx, team, input);
-      const task_num = createTask(tx, { ...origin, team_num: team.num, title });
-      const run = toRun(createRun(tx, scheduler, { ...origin, id, team, task_num, input }));
+      const title = await taskTitle(tx, team, input);
+      const task_num = await createTask(tx, { ...origin, team_num: team.num, title });
+      const run = toRun(await createRun(tx, scheduler, { ...origin, id, team, task_num, input }));
       const { user_id, ip } = caller;
-      audit.record(tx, {
+      await audit.record(tx, {
         event: 'run_created',
         user_id,
         ip,
         details: { run_id: id, team_id, number: run.number },
       });
-      extensions.publishTask(tx, task_num);
-      this.#keep(tx, caller, idempotency_key, 201, run, `/api/teams/${team_id}/runs/${id}`);
+      await extensions.publishTask(tx, task_num);
+      await this.#keep(tx, caller, idempotency_key, 201, run, `/api/teams/${team_id}/runs/${id}`);
       return run;
     });
   }
@@ -90,9 +90,14 @@ export class Runs {
     const limit = request.limit ?? limits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#options.store.read((reader) => {
-      const { num: team_num } = requireTeam(reader, caller, 'team.read', team_id);
-      const rows = listRuns(reader, { team_num, status, before_num, limit: paged ? limit + 1 : undefined });
+    return this.#options.store.read(async (reader) => {
+      const { num: team_num } = await requireTeam(reader, caller, 'team.read', team_id);
+      const rows = await listRuns(reader, {
+        team_num,
+        status,
+        before_num,
+        limit: paged ? limit + 1 : undefined,
+      });
       return page(rows, paged ? limit : rows.length, toRun, (row) => [row.num]);
     });
   }
@@ -107,8 +112,8 @@ export class Runs {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const limit = request.limit ?? (paged ? limits.page_items_default : limits.plain_list_items_max);
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#options.store.read((reader) => {
-      const rows = listRunsInView(reader, viewOf(caller), { status, before_num, limit: limit + 1 });
+    return this.#options.store.read(async (reader) => {
+      const rows = await listRunsInView(reader, viewOf(caller), { status, before_num, limit: limit + 1 });
       return page(rows, limit, toListedRun, (row) => [row.num]);
     });
   }
@@ -119,8 +124,11 @@ export class Runs {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const limit = request.limit ?? limits.page_items_default;
     const after = readCursor(request.cursor, 'number', 'number');
-    return this.#options.store.read((reader) => {
-      const rows = listWaitingSteps(reader, viewOf(caller), { after, limit: paged ? limit + 1 : undefined });
+    return this.#options.store.read(async (reader) => {
+      const rows = await listWaitingSteps(reader, viewOf(caller), {
+        after,
+        limit: paged ? limit + 1 : undefined,
+      });
       return page(rows, paged ? limit : rows.length, toWaitingStep, (row) => [row.waiting_since!, row.num]);
     });
   }
@@ -131,36 +139,39 @@ export class Runs {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const limit = request.limit ?? limits.page_items_default;
     const after = readCursor(request.cursor, 'number', 'number');
-    return this.#options.store.read((reader) => {
-      const rows = listWaitingRuns(reader, viewOf(caller), { after, limit: paged ? limit + 1 : undefined });
+    return this.#options.store.read(async (reader) => {
+      const rows = await listWaitingRuns(reader, viewOf(caller), {
+        after,
+        limit: paged ? limit + 1 : undefined,
+      });
       return page(rows, paged ? limit : rows.length, toWaitingRun, (row) => [row.waiting_since!, row.num]);
     });
   }
 
   /** `team_id`: absent if the request path names only the run. */
   get(caller: Caller, run_id: string, team_id?: string): Promise<Run> {
-    return this.#options.store.read((reader) =>
-      toRun(requireRun(reader, caller, 'team.read', run_id, team_id).run),
+    return this.#options.store.read(async (reader) =>
+      toRun((await requireRun(reader, caller, 'team.read', run_id, team_id)).run),
     );
   }
 
   /** The members of the run, with the mail that each has not acknowledged. */
   members(caller: Caller, run_id: string): Promise<RunMembers> {
-    return this.#options.store.read((reader) => {
-      const { team, run } = requireRun(reader, caller, 'team.read', run_id);
+    return this.#options.store.read(async (reader) => {
+      const { team, run } = await requireRun(reader, caller, 'team.read', run_id);
       return this.membersOf(reader, team, run);
     });
   }
 
   /** Like `members`, without a permission check. */
-  membersOf(reader: Reader, team: TeamRow, run: RunRow): RunMembers {
-    return runMembers(reader, team, run, this.#options.extensions.unacknowledgedMail(reader, run));
+  async membersOf(reader: Reader, team: TeamRow, run: RunRow): Promise<RunMembers> {
+    return runMembers(reader, team, run, await this.#options.extensions.unacknowledgedMail(reader, run));
   }
 
   /** The steps, in the order in which they were defined or added. */
   steps(caller: Caller, team_id: string, run_id: string): Promise<Step[]> {
-    return this.#options.store.read((reader) =>
-      stepsOfRun(reader, requireRun(reader, caller, 'team.read', run_id, team_id).run),
+    return this.#options.store.read(async (reader) =>
+      stepsOfRun(reader, (await requireRun(reader, caller, 'team.read', run_id, team_id)).run),
     );
   }
 
@@ -171,10 +182,10 @@ export class Runs {
     request: RunRequest,
     idempotency_key: string | null,
   ): Promise<Run> {
-    return this.#options.store.write((tx) => {
-      const { run } = requireRun(tx, caller, 'team.work', run_id, team_id);
-      const after = this.commands.commandRun(tx, run, request, toCommander(caller));
-      this.#keep(tx, caller, idempotency_key, 200, after);
+    return this.#options.store.write(async (tx) => {
+      const { run } = await requireRun(tx, caller, 'team.work', run_id, team_id);
+      const after = await this.commands.commandRun(tx, run, request, toCommander(caller));
+      await this.#keep(tx, caller, idempotency_key, 200, after);
       return after;
     });
   }
@@ -186,11 +197,11 @@ export class Runs {
     spec: StepSpec,
     idempotency_key: string | null,
   ): Promise<Step> {
-    return this.#options.store.write((tx) => {
-      const { run } = requireRun(tx, caller, 'team.work', run_id, team_id);
-      const step = this.commands.addStep(tx, run, spec, toCommander(caller));
+    return this.#options.store.write(async (tx) => {
+      const { run } = await requireRun(tx, caller, 'team.work', run_id, team_id);
+      const step = await this.commands.addStep(tx, run, spec, toCommander(caller));
       const location = `/api/teams/${team_id}/runs/${run_id}/steps`;
-      this.#keep(tx, caller, idempotency_key, 201, step, location);
+      await this.#keep(tx, caller, idempotency_key, 201, step, location);
       return step;
     });
   }
@@ -202,24 +213,24 @@ export class Runs {
     request: StepRequest,
     idempotency_key: string | null,
   ): Promise<Step> {
-    return this.#options.store.write((tx) => {
-      const { run } = requireRun(tx, caller, 'team.work', run_id, team_id);
-      const step = this.commands.commandStep(tx, run, step_key, request, toCommander(caller));
-      this.#keep(tx, caller, idempotency_key, 200, step);
+    return this.#options.store.write(async (tx) => {
+      const { run } = await requireRun(tx, caller, 'team.work', run_id, team_id);
+      const step = await this.commands.commandStep(tx, run, step_key, request, toCommander(caller));
+      await this.#keep(tx, caller, idempotency_key, 200, step);
       return step;
     });
   }
 
   /** Stores the response to a request with an idempotency key, in the transaction of the request. */
-  #keep(
+  async #keep(
     tx: Tx,
     caller: Caller,
     key: string | null,
     status: number,
     body: Run | Step,
     location: string | null = null,
-  ): void {
-    if (key !== null) this.#options.idempotency.storeWith(tx, caller, key, { status, location, body });
+  ): Promise<void> {
+    if (key !== null) await this.#options.idempotency.storeWith(tx, caller, key, { status, location, body });
   }
 }
 

@@ -8,10 +8,10 @@ import { runOfNum } from './queries/runs.ts';
 import { getInput } from './step-io.ts';
 
 /** Empty for an agent without a team. An agent that speaks ACP receives its step in a prompt instead. */
-export function getStepContext(reader: Reader, session_id: string): SessionEnvironment {
-  const session = findSession(reader, session_id);
-  const agent = session && findAgent(reader, session.agent_id);
-  const run = agent?.run_num != null ? runOfNum(reader, agent.run_num) : undefined;
+export async function getStepContext(reader: Reader, session_id: string): Promise<SessionEnvironment> {
+  const session = await findSession(reader, session_id);
+  const agent = session && (await findAgent(reader, session.agent_id));
+  const run = agent?.run_num != null ? await runOfNum(reader, agent.run_num) : undefined;
   if (!agent?.member_id || !run) return { env: {}, step_input: null };
   const env: Record<string, string> = {
     SVC_TEAM_ID: run.team_id,
@@ -20,11 +20,11 @@ export function getStepContext(reader: Reader, session_id: string): SessionEnvir
     SVC_ACTOR_ID: memberActorId(agent.member_id, run.team_id),
   };
   if (agent.protocol === 'acp') return { env, step_input: null };
-  const target = attemptsOfSession(reader, session_id).findLast(({ ended }) => !ended)?.target;
+  const target = (await attemptsOfSession(reader, session_id)).findLast(({ ended }) => !ended)?.target;
   if (!target) return { env, step_input: null };
   if (target.kind === 'step') {
     env.SVC_STEP_KEY = target.step_key;
     env.SVC_STEP_ATTEMPT = String(target.attempt);
   }
-  return { env, step_input: JSON.stringify(getInput(reader, run, target)) };
+  return { env, step_input: JSON.stringify(await getInput(reader, run, target)) };
 }

@@ -36,18 +36,23 @@ export interface RoundInput {
 }
 
 /** The input of an attempt at a step or round. */
-export function getInput(reader: Reader, run: RunRow, target: AttemptTarget): StepInput | RoundInput {
+export function getInput(
+  reader: Reader,
+  run: RunRow,
+  target: AttemptTarget,
+): Promise<StepInput | RoundInput> {
   return target.kind === 'round'
     ? roundInput(reader, run, target.round)
     : stepInput(reader, run, target.step_key);
 }
 
-export function stepInput(reader: Reader, run: RunRow, step_key: string): StepInput {
-  const step = findStep(reader, run.num, step_key)!;
-  const needs = (JSON.parse(step.depends_on) as string[]).map((key) => [
-    key,
-    parsed(findStep(reader, run.num, key)?.output ?? null),
-  ]);
+export async function stepInput(reader: Reader, run: RunRow, step_key: string): Promise<StepInput> {
+  const step = (await findStep(reader, run.num, step_key))!;
+  const needs: [string, unknown][] = [];
+  for (const key of JSON.parse(step.depends_on) as string[]) {
+    const needed = await findStep(reader, run.num, key);
+    needs.push([key, parsed(needed?.output ?? null)]);
+  }
   return {
     run_input: JSON.parse(run.input),
     input: parsed(step.input),
@@ -56,8 +61,8 @@ export function stepInput(reader: Reader, run: RunRow, step_key: string): StepIn
   };
 }
 
-export function roundInput(reader: Reader, run: RunRow, round: number): RoundInput {
-  const steps = listRunSteps(reader, run.num).map((step) => ({
+export async function roundInput(reader: Reader, run: RunRow, round: number): Promise<RoundInput> {
+  const steps = (await listRunSteps(reader, run.num)).map((step) => ({
     step_key: step.step_key,
     member_id: step.member_id,
     status: step.status,
@@ -97,13 +102,13 @@ export function readOutput(bytes: Uint8Array): unknown {
  * Whether the output (as JSON) of a step fits into its run. The total is limited because a leader, the dependent steps and
  * the run itself read all outputs at once.
  */
-export function hasOutputCapacity(
+export async function hasOutputCapacity(
   reader: Reader,
   run_num: number,
   step_key: string,
   output: string | null,
-): boolean {
+): Promise<boolean> {
   const bytes = Buffer.byteLength(output ?? '');
   if (bytes <= limits.step_output_small_bytes) return true;
-  return bytes + outputBytes(reader, run_num, step_key) <= limits.run_outputs_bytes_max;
+  return bytes + (await outputBytes(reader, run_num, step_key)) <= limits.run_outputs_bytes_max;
 }

@@ -4,6 +4,7 @@ import type { Compilable } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { rfc3339 } from '../../base/clock.ts';
 import type { Reader } from '../../store/store.ts';
+import { committedCalls } from '../../testing/committed-calls.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
 import { listAgents } from '../agents/queries/agents.ts';
@@ -64,12 +65,12 @@ test('the steps of another user’s team are not listed, those of a team with th
   const run = await addRun(fixture.store, ANA, specWith({ lead: null }), [BEN]);
   const step = { member_id: 'lead', kind: 'outside', depends_on: [], when: 'on_success' } as const;
   const by = { user_id: null, ip: null, actor_id: 'user:ana' };
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
-    const row = findRun(tx, run.id)!;
+    const row = (await findRun(tx, run.id))!;
     const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
-    commands.addStep(tx, row, { ...none, ...step, depends_on: [], step_key: 'ask' }, by);
-    commands.commandStep(tx, row, 'ask', { kind: 'requireStepInput', reason: 'Which?' }, by);
+    await commands.addStep(tx, row, { ...none, ...step, depends_on: [], step_key: 'ask' }, by);
+    await commands.commandStep(tx, row, 'ask', { kind: 'requireStepInput', reason: 'Which?' }, by);
   });
   await command(await begin(), 'a', question('Not for ben'));
   const found = await waiting(BEN);
@@ -83,9 +84,9 @@ test('a step names who answered it and what, until it waits again or its run sta
   const run_id = await begin();
   const by = { user_id: null, ip: null, actor_id: 'user:ben' };
   const say = (request: StepRequest) =>
-    fixture.store.write((tx) => {
+    fixture.store.write(async (tx) => {
       const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
-      return commands.commandStep(tx, findRun(tx, run_id)!, 'a', request, by);
+      return commands.commandStep(tx, (await findRun(tx, run_id))!, 'a', request, by);
     });
   expect(await say({ kind: 'requireStepInput', reason: 'Which?' })).toMatchObject({ answered_by: null });
   const answered = { answer: 'Rain', answered_by: 'ben' };
@@ -102,11 +103,12 @@ test('a step names who answered it and what, until it waits again or its run sta
 test('the agent’s record and the fleet feed say that its step waits, until it is answered', async () => {
   const run_id = await begin();
   const { a, b } = await stepsOfRun(fixture, run_id);
-  const published = vi.spyOn(fixture.feed, 'append');
+  const published = committedCalls(fixture.feed, 'append');
   const records = () =>
-    published.mock.calls
-      .filter(([, kind]) => kind === 'agent')
-      .map(([, , , { id, pending_questions, needs_you }]) => ({ id, pending_questions, needs_you }));
+    published
+      .filter(([kind]) => kind === 'agent')
+      .map(([, , record]) => record as Record<string, unknown>)
+      .map(({ id, pending_questions, needs_you }) => ({ id, pending_questions, needs_you }));
   const waits = new AgentWaits(fixture.agents, fixture.feed);
   const needed = waits.until(ANA, a!.agent_id!, 'needs_you', 60_000, new AbortController().signal);
   await command(run_id, 'a', question('Which title?'));
@@ -151,15 +153,15 @@ test('a run whose round has an unknown outcome is listed once none of its steps 
     depends_on: [],
     when: 'on_success',
   } as const;
-  await fixture.store.write((tx) => {
+  await fixture.store.write(async (tx) => {
     const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
     const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
     const by = { user_id: null, ip: null, actor_id: 'user:ana' };
-    commands.addStep(tx, findRun(tx, run_id)!, { ...none, ...step, depends_on: [] }, by);
+    await commands.addStep(tx, (await findRun(tx, run_id))!, { ...none, ...step, depends_on: [] }, by);
   });
   await command(run_id, 'a', question('Which title?'));
   await applyEvent(fixture, run_id, { kind: 'round_unknown', round: 1, reason: 'outcome unknown' });
-  const waits = () => fixture.store.read((reader) => findRun(reader, run_id)!);
+  const waits = () => fixture.store.read(async (reader) => (await findRun(reader, run_id))!);
   expect((await waits()).status).toBe('input_required');
   expect(await runs()).toEqual([]);
   await command(run_id, 'a', { kind: 'failStep', error_text: 'no' });
@@ -187,16 +189,16 @@ test('the list reads waiting steps in their order from an index, and an agent on
   try {
     for (const user_id of [null, 'usr_1']) {
       for (const after of [undefined, [5, 1] as [number, number]]) {
-        listWaitingSteps(reader, { user_id, limits: null }, { after, limit: 50 });
+        await listWaitingSteps(reader, { user_id, limits: null }, { after, limit: 50 });
         expect(plan).toContain('USING INDEX run_steps_waiting_since');
         // The other table is the union of the user's teams.
         expect(plan.match(/TEMP B-TREE FOR ORDER BY/g) ?? []).toHaveLength(user_id === null ? 0 : 1);
-        listWaitingRuns(reader, { user_id, limits: null }, { after, limit: 50 });
+        await listWaitingRuns(reader, { user_id, limits: null }, { after, limit: 50 });
         expect(plan).toContain('USING INDEX runs_waiting_since');
         expect(plan).not.toMatch(/SCAN run_steps/);
       }
     }
-    listAgents(reader, { view: { user_id: null, limits: null } });
+    await listAgents(reader, { view: { user_id: null, limits: null } });
     expect(plan).toContain('SEARCH run_attempts USING INDEX run_attempts_agent');
     expect(plan).not.toMatch(/SCAN run_(steps|attempts)/);
   } finally {

@@ -6,13 +6,13 @@ import { parseEditors, teamOfNum } from '../teams/queries.ts';
 import { type RunRow, runOfNum } from './queries/runs.ts';
 
 /** Whether an agent of a run may work in the worktree of another agent. */
-export function mayUseWorktree(
+export async function mayUseWorktree(
   reader: Reader,
   { run_num }: Pick<AgentRow, 'run_num'>,
   other: Pick<AgentRow, 'team_num' | 'owner_id'>,
-): boolean {
-  const run = run_num === null ? undefined : runOfNum(reader, run_num);
-  return run !== undefined && runMayUseWorktree(reader, run, other);
+): Promise<boolean> {
+  const run = run_num === null ? undefined : await runOfNum(reader, run_num);
+  return run !== undefined && (await runMayUseWorktree(reader, run, other));
 }
 
 /**
@@ -20,13 +20,13 @@ export function mayUseWorktree(
  * belongs to the run's creator and everybody who edited the team's definition may operate that agent; otherwise, the author
  * of a definition could use it to change a person's worktree without permission.
  */
-export function runMayUseWorktree(
+export async function runMayUseWorktree(
   reader: Reader,
   run: RunRow,
   { team_num, owner_id }: Pick<AgentRow, 'team_num' | 'owner_id'>,
-): boolean {
+): Promise<boolean> {
   if (team_num === run.team_num) return true;
   if (owner_id !== run.created_by) return false;
-  const others = parseEditors(teamOfNum(reader, run.team_num)!).filter((id) => id !== owner_id);
+  const others = parseEditors((await teamOfNum(reader, run.team_num))!).filter((id) => id !== owner_id);
   return areRoot(reader, others);
 }

@@ -4,13 +4,13 @@ import type { Tables } from '../../store/tables.ts';
 
 export type SettingRow = Tables['settings'];
 
-export function listSettings(reader: Reader): SettingRow[] {
+export function listSettings(reader: Reader): Promise<SettingRow[]> {
   return reader.all(reader.sql.selectFrom('settings').selectAll());
 }
 
 /** Stores a setting in place of an earlier value. `value`: JSON. */
-export function putSetting(tx: Tx, { key, value }: SettingRow): void {
-  tx.run(
+export async function putSetting(tx: Tx, { key, value }: SettingRow): Promise<void> {
+  await tx.run(
     tx.sql
       .insertInto('settings')
       .values({ key, value })
@@ -18,6 +18,6 @@ export function putSetting(tx: Tx, { key, value }: SettingRow): void {
   );
 }
 
-export function deleteSetting(tx: Tx, key: string): void {
-  tx.run(tx.sql.deleteFrom('settings').where('key', '=', key));
+export async function deleteSetting(tx: Tx, key: string): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('settings').where('key', '=', key));
 }

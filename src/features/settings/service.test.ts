@@ -45,7 +45,7 @@ function open(entries: Partial<Record<ConfigKey, ConfigEntry>> = {}): Promise<Li
   return openSettings({
     config: configWith(entries),
     store,
-    audit: { record: (_tx, entry) => audited.push(entry) },
+    audit: { record: async (tx, entry) => tx.afterCommit(() => void audited.push(entry)) },
     log: silentLog,
   });
 }

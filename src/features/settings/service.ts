@@ -29,7 +29,7 @@ export interface ChangeRecorder {
   record(
     tx: Tx,
     entry: { event: AuditEvent; user_id: string | null; ip: string | null; details: Record<string, unknown> },
-  ): unknown;
+  ): Promise<unknown>;
 }
 
 export interface SettingRecord {
@@ -128,17 +128,17 @@ export async function openSettings({ config, store, audit, log, conflict }: Deps
     const why = await conflict?.(after, { get });
     if (why) throw invalid(why);
     const { user_id, ip } = caller;
-    await store.write((tx) => {
+    await store.write(async (tx) => {
       for (const [key, value] of checked) {
         if (isDeepStrictEqual(live.get(key), value)) continue;
         const from = maskValue(key, get(key));
         const to = maskValue(key, value ?? config.get(key));
         if (value === undefined) {
-          deleteSetting(tx, key);
+          await deleteSetting(tx, key);
         } else {
-          putSetting(tx, { key, value: JSON.stringify(value) });
+          await putSetting(tx, { key, value: JSON.stringify(value) });
         }
-        audit.record(tx, { event: 'config_changed', user_id, ip, details: { key, from, to } });
+        await audit.record(tx, { event: 'config_changed', user_id, ip, details: { key, from, to } });
       }
       tx.afterCommit(() => apply(checked));
     });

@@ -50,9 +50,9 @@ test('ends the stream of a team’s agent when the human leaves the team', async
   const reader = response.body!.getReader();
   const first = await reader.read();
   expect(Buffer.from(first.value!).toString()).toBe('retry: 1000\n\n');
-  await fixture.store.write((tx) => {
-    tx.run(tx.sql.deleteFrom('team_humans').where('user_id', '=', 'usr_ada'));
-    membership.changed(tx, team_num);
+  await fixture.store.write(async (tx) => {
+    await tx.run(tx.sql.deleteFrom('team_humans').where('user_id', '=', 'usr_ada'));
+    await membership.changed(tx, team_num);
   });
   expect(await reader.read()).toMatchObject({ done: true });
 });
@@ -102,9 +102,9 @@ test('hides an agent from a token for its team once the team is deleted', async 
   const caller: Caller = { ...ada, grant: { scopes: ['read'], limits } };
   const audience = { owner_id: 'usr_ada', team_num, agent_id: 'agt_x' };
   expect(membership.sees(caller, audience)).toBe(true);
-  await fixture.store.write((tx) => {
-    tx.run(tx.sql.deleteFrom('teams').where('num', '=', team_num));
-    membership.changed(tx, team_num);
+  await fixture.store.write(async (tx) => {
+    await tx.run(tx.sql.deleteFrom('teams').where('num', '=', team_num));
+    await membership.changed(tx, team_num);
   });
   expect(membership.sees(caller, audience)).toBe(false);
 });

@@ -9,20 +9,20 @@ import { type TaskRow, toTask } from './queries/tasks.ts';
  * Adds `task` and `conversation` to the caller's input, unless it has these keys. `conversation`: the newest messages
  * that fit, oldest first.
  */
-export function inputWithTask(
+export async function inputWithTask(
   reader: Reader,
   row: TaskRow,
   input: Record<string, unknown>,
-): Record<string, unknown> {
+): Promise<Record<string, unknown>> {
   const { id, number, title, description, assignee_member_id, conversation_id } = toTask(row);
   const task = { id, number, title, description, assignee_member_id, conversation_id };
-  return { task, conversation: readConversation(reader, row.num), ...input };
+  return { task, conversation: await readConversation(reader, row.num), ...input };
 }
 
-function readConversation(reader: Reader, task_num: number): object[] {
+async function readConversation(reader: Reader, task_num: number): Promise<object[]> {
   const messages: object[] = [];
   let chars = 0;
-  for (const row of latestMessages(reader, task_num, limits.task_context_messages_max).reverse()) {
+  for (const row of (await latestMessages(reader, task_num, limits.task_context_messages_max)).reverse()) {
     const line = shape(row);
     chars += JSON.stringify(line).length;
     if (chars > limits.task_context_chars_max) break;

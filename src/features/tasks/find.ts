@@ -18,19 +18,30 @@ export interface TeamTask {
 export type TaskRef = { team_id: string } & ({ task_id: string } | { conversation_id: string });
 
 /** Throws `team not found`, and `task not found` or `conversation not found`, also for a task of another team. */
-export function requireTask(reader: Reader, caller: Caller, action: Action, ref: TaskRef): TeamTask {
-  const team = requireTeam(reader, caller, action, ref.team_id);
+export async function requireTask(
+  reader: Reader,
+  caller: Caller,
+  action: Action,
+  ref: TaskRef,
+): Promise<TeamTask> {
+  const team = await requireTeam(reader, caller, action, ref.team_id);
   const [task, problem] =
     'task_id' in ref
-      ? [findTask(reader, ref.task_id), problems.taskNotFound]
-      : [taskOfConversation(reader, ref.conversation_id), problems.conversationNotFound];
+      ? [await findTask(reader, ref.task_id), problems.taskNotFound]
+      : [await taskOfConversation(reader, ref.conversation_id), problems.conversationNotFound];
   if (!task || task.team_num !== team.num) throw problem();
   return { team, task };
 }
 
 /** Publishes the current task on the fleet feed. Call it last in a transaction. */
-export function publishTask(feed: Feed, tx: Tx, task_num: number): TaskRow {
-  const task = taskOfNum(tx, task_num)!;
-  feed.append(tx, 'task', teamOfNum(tx, task.team_num)!.created_by, { ...toTask(task) }, task.team_num);
+export async function publishTask(feed: Feed, tx: Tx, task_num: number): Promise<TaskRow> {
+  const task = (await taskOfNum(tx, task_num))!;
+  await feed.append(
+    tx,
+    'task',
+    (await teamOfNum(tx, task.team_num))!.created_by,
+    { ...toTask(task) },
+    task.team_num,
+  );
   return task;
 }

@@ -24,6 +24,6 @@ export function openTasks(core: Core, { runs, mailbox, tokens }: TasksNeeds): Fe
     name: 'tasks',
     routes: taskHandlers({ tasks, messages, tokens, streams: core.streams }),
     facts: { tasks: tasks.facts(), messages: messages.facts() },
-    extensions: { publishTask: (tx, task_num) => void publishTask(core.feed, tx, task_num) },
+    extensions: { publishTask: async (tx, task_num) => void (await publishTask(core.feed, tx, task_num)) },
   };
 }

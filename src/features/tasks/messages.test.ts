@@ -31,8 +31,8 @@ const at = (member_id: string) => `${member_id}@${TEAM}`;
 
 /** Sends as a member's agent, whose rights are checked elsewhere. */
 const asMember = (member_id: string, message: NewMessage): Promise<Message> =>
-  fixture.store.write((tx) => {
-    const found = requireTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
+  fixture.store.write(async (tx) => {
+    const found = await requireTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
     return fixture.messages.post(tx, found, at(member_id), message);
   });
 
@@ -286,9 +286,9 @@ describe('reading', () => {
   test('the search index of a thread is deleted with its team', async () => {
     await say('garden');
     const indexed = () =>
-      fixture.store.read((reader) => {
+      fixture.store.read(async (reader) => {
         const count = sql<number>`(SELECT count(*) FROM messages_words WHERE messages_words MATCH 'garden')`;
-        return reader.get(reader.sql.selectNoFrom(count.as('count')))!.count;
+        return (await reader.get(reader.sql.selectNoFrom(count.as('count'))))!.count;
       });
     expect(await indexed()).toBe(1);
     await fixture.store.write((tx) => tx.run(tx.sql.deleteFrom('teams').where('num', '=', 1)));

@@ -63,7 +63,7 @@ export interface MessagesOptions {
   feed: Feed;
   audit: Audit;
   idempotency: Pick<IdempotencyKeys, 'storeWith'>;
-  post(tx: Tx, mail: Post): void;
+  post(tx: Tx, mail: Post): Promise<unknown>;
   heartbeat_ms?: number;
 }
 
@@ -109,11 +109,11 @@ export class Messages {
         ? { before_num: last_num ?? Number.POSITIVE_INFINITY }
         : { after_num: last_num };
     const match_query = filter.q === undefined ? undefined : ftsQuery(filter.q);
-    return this.#options.store.read((reader) => {
-      const { task } = requireTask(reader, caller, 'team.read', ref);
-      const thread = resolveThread(reader, task, filter.thread);
+    return this.#options.store.read(async (reader) => {
+      const { task } = await requireTask(reader, caller, 'team.read', ref);
+      const thread = await resolveThread(reader, task, filter.thread);
       if (match_query === null || thread === null) return { items: [] };
-      const rows = listMessages(reader, {
+      const rows = await listMessages(reader, {
         task_num: task.num,
         words: match_query,
         thread,
@@ -126,10 +126,10 @@ export class Messages {
 
   /** Throws `message not found`, also for a malformed id. */
   get(caller: Caller, ref: TaskRef, message_id: string): Promise<Message> {
-    return this.#options.store.read((reader) => {
-      const { task } = requireTask(reader, caller, 'team.read', ref);
+    return this.#options.store.read(async (reader) => {
+      const { task } = await requireTask(reader, caller, 'team.read', ref);
       const num = /^\d{1,15}$/.test(message_id) ? Number(message_id) : 0;
-      const row = findMessage(reader, task.num, num);
+      const row = await findMessage(reader, task.num, num);
       if (!row) throw problems.messageNotFound();
       return toMessage(row);
     });
@@ -137,17 +137,19 @@ export class Messages {
 
   /** The thread of a task. Throws `conversation not found`. */
   conversation(caller: Caller, team_id: string, conversation_id: string): Promise<Conversation> {
-    return this.#options.store.read((reader) => {
-      const { task } = requireTask(reader, caller, 'team.read', { team_id, conversation_id });
+    return this.#options.store.read(async (reader) => {
+      const { task } = await requireTask(reader, caller, 'team.read', { team_id, conversation_id });
       const { title, created_at } = toTask(task);
-      const { count: messages, last: last_message_id } = countMessages(reader, task.num);
+      const { count: messages, last: last_message_id } = await countMessages(reader, task.num);
       return { id: conversation_id, team_id, task_id: task.id, title, messages, last_message_id, created_at };
     });
   }
 
   /** The task's number for `follow`. Throws a 404 if the caller has no access, or no longer has it. */
   authorizeRead(caller: Caller, ref: TaskRef): Promise<number> {
-    return this.#options.store.read((reader) => requireTask(reader, caller, 'team.read', ref).task.num);
+    return this.#options.store.read(
+      async (reader) => (await requireTask(reader, caller, 'team.read', ref)).task.num,
+    );
   }
 
   /** SSE frames of a thread, numbered by message: those after `position`, then new ones as they are sent. */
@@ -157,17 +159,17 @@ export class Messages {
       {
         clock,
         ...(heartbeat_ms !== undefined && { heartbeat_ms }),
-        head: () => store.read((reader) => countMessages(reader, task_num).last ?? 0),
+        head: () => store.read(async (reader) => (await countMessages(reader, task_num)).last ?? 0),
         after: (after_num) =>
-          store.read((reader) =>
-            listMessages(reader, { task_num, after_num, limit: sharedLimits.follow_rows_per_read }).map(
-              (row) => ({
-                id: row.num,
-                type: 'message',
-                ts_ms: row.created_at,
-                record: JSON.stringify(toMessage(row)),
-              }),
-            ),
+          store.read(async (reader) =>
+            (
+              await listMessages(reader, { task_num, after_num, limit: sharedLimits.follow_rows_per_read })
+            ).map((row) => ({
+              id: row.num,
+              type: 'message',
+              ts_ms: row.created_at,
+              record: JSON.stringify(toMessage(row)),
+            })),
           ),
         onNew: (wake) => {
           const listener = (changed_num: number) => changed_num === task_num && wake();
@@ -191,11 +193,11 @@ export class Messages {
     idempotency_key: string | null,
   ): Promise<Message> {
     const { store, audit, idempotency } = this.#options;
-    return store.write((tx) => {
-      const found = requireTask(tx, caller, 'team.work', { team_id, task_id });
-      const sent = this.post(tx, found, humanActorId(caller.username), message);
+    return store.write(async (tx) => {
+      const found = await requireTask(tx, caller, 'team.work', { team_id, task_id });
+      const sent = await this.post(tx, found, humanActorId(caller.username), message);
       const { id: message_id, route, to_actor_id } = sent;
-      audit.record(tx, {
+      await audit.record(tx, {
         event: 'message_sent',
         user_id: caller.user_id,
         ip: caller.ip,
@@ -203,7 +205,7 @@ export class Messages {
       });
       if (idempotency_key !== null) {
         const answer = { status: 201, location: messagePath(sent), body: sent };
-        idempotency.storeWith(tx, caller, idempotency_key, answer);
+        await idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return sent;
     });
@@ -213,18 +215,20 @@ export class Messages {
    * Adds an actor's message to the thread, and delivers it if a run is open. The caller must check that the actor may
    * send it.
    */
-  post(tx: Tx, { team, task }: TeamTask, from_actor_id: string, message: NewMessage): Message {
-    const run = findOpenRun(tx, task.num);
+  async post(tx: Tx, { team, task }: TeamTask, from_actor_id: string, message: NewMessage): Promise<Message> {
+    const run = await findOpenRun(tx, task.num);
     const participants = getParticipants(team, run);
     assertValidRoute(participants.spec, message.route, message.to_actor_id);
-    const to_actor_id = addressee(tx, participants, message);
+    const to_actor_id = await addressee(tx, participants, message);
     const payload = toPayload(message, limits.message_bytes_max);
-    const thread = message.reply_to === undefined ? undefined : resolveThread(tx, task, message.reply_to);
+    const thread =
+      message.reply_to === undefined ? undefined : await resolveThread(tx, task, message.reply_to);
     if (thread === null) throw problems.replyElsewhere();
-    if (countMessages(tx, task.num).count >= limits.task_messages_max) throw problems.tooManyMessages();
+    if ((await countMessages(tx, task.num)).count >= limits.task_messages_max)
+      throw problems.tooManyMessages();
     // Earlier messages are delivered first.
-    if (run) this.#deliverPending(tx, participants, task, run);
-    const num = insertMessage(tx, {
+    if (run) await this.#deliverPending(tx, participants, task, run);
+    const num = await insertMessage(tx, {
       team_num: team.num,
       task_num: task.num,
       run_num: null,
@@ -237,7 +241,7 @@ export class Messages {
       thread: thread ?? null,
       created_at: this.#options.clock.now(),
     });
-    if (run) this.#deliver(tx, participants, run, findMessage(tx, task.num, num)!);
+    if (run) await this.#deliver(tx, participants, run, (await findMessage(tx, task.num, num))!);
     tx.afterCommit(() => {
       for (const listener of this.#listeners) listener(task.num);
     });
@@ -247,11 +251,11 @@ export class Messages {
   /** A run that starts or resumes gets the messages that wait for one. */
   facts(): FactHandlers {
     return {
-      run_changed: (tx, { payload }) => {
-        const run = findRun(tx, payload.run_id);
+      run_changed: async (tx, { payload }) => {
+        const run = await findRun(tx, payload.run_id);
         if (!run || isRunOver(run)) return;
-        const team = teamOfNum(tx, run.team_num)!;
-        this.#deliverPending(tx, getParticipants(team, run), taskOfNum(tx, run.task_num)!, run);
+        const team = (await teamOfNum(tx, run.team_num))!;
+        await this.#deliverPending(tx, getParticipants(team, run), (await taskOfNum(tx, run.task_num))!, run);
       },
     };
   }
@@ -260,10 +264,11 @@ export class Messages {
    * A message whose receiver is not in the run keeps waiting. If the mailbox rejects a message, it and all later ones
    * wait too.
    */
-  #deliverPending(tx: Tx, participants: Participants, task: TaskRow, run: RunRow): void {
-    for (const row of waitingMessages(tx, task.num)) {
+  async #deliverPending(tx: Tx, participants: Participants, task: TaskRow, run: RunRow): Promise<void> {
+    for (const row of await waitingMessages(tx, task.num)) {
       try {
-        if (this.#deliver(tx, participants, run, row)) this.#publish(tx, participants.team, task, row.num);
+        if (await this.#deliver(tx, participants, run, row))
+          await this.#publish(tx, participants.team, task, row.num);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
         const { logger } = this.#options;
@@ -274,23 +279,23 @@ export class Messages {
   }
 
   /** False if none of the message's receivers is in the run. */
-  #deliver(tx: Tx, participants: Participants, run: RunRow, row: MessageRow): boolean {
-    const receivers = resolveReceivers(tx, participants, row);
+  async #deliver(tx: Tx, participants: Participants, run: RunRow, row: MessageRow): Promise<boolean> {
+    const receivers = await resolveReceivers(tx, participants, row);
     if (receivers === null) return false;
     const { num: message_num, from_actor_id } = row;
     const payload = JSON.parse(row.payload) as Record<string, unknown>;
     // If the first receiver is rejected, nothing has happened; after that, the message is never sent again.
-    if (receivers.length === 0) markDelivered(tx, message_num, run.num);
+    if (receivers.length === 0) await markDelivered(tx, message_num, run.num);
     for (const to_actor_id of receivers) {
-      this.#options.post(tx, { run, from_actor_id, to_actor_id, payload, message_num });
-      markDelivered(tx, message_num, run.num);
+      await this.#options.post(tx, { run, from_actor_id, to_actor_id, payload, message_num });
+      await markDelivered(tx, message_num, run.num);
     }
     return true;
   }
 
-  #publish(tx: Tx, team: TeamRow, task: TaskRow, num: number): Message {
-    const message = toMessage(findMessage(tx, task.num, num)!);
-    this.#options.feed.append(tx, 'message', team.created_by, { ...message }, team.num);
+  async #publish(tx: Tx, team: TeamRow, task: TaskRow, num: number): Promise<Message> {
+    const message = toMessage((await findMessage(tx, task.num, num))!);
+    await this.#options.feed.append(tx, 'message', team.created_by, { ...message }, team.num);
     return message;
   }
 }
@@ -301,21 +306,27 @@ export function messagePath({ team_id, task_id, id }: Pick<Message, 'team_id' | 
 }
 
 /** The actor to which a message is addressed; null for a broadcast. */
-function addressee(
+async function addressee(
   reader: Reader,
   participants: Participants,
   { route, to_actor_id }: NewMessage,
-): string | null {
+): Promise<string | null> {
   if (route === 'broadcast') return null;
-  return resolveActor(
-    reader,
-    participants,
-    route === 'to_leader' ? participants.spec.leader_member_id! : to_actor_id!,
+  return (
+    await resolveActor(
+      reader,
+      participants,
+      route === 'to_leader' ? participants.spec.leader_member_id! : to_actor_id!,
+    )
   ).actor_id;
 }
 
 /** Null if the message's receiver is not a participant. */
-function resolveReceivers(reader: Reader, participants: Participants, row: MessageRow): string[] | null {
+async function resolveReceivers(
+  reader: Reader,
+  participants: Participants,
+  row: MessageRow,
+): Promise<string[] | null> {
   if (row.route === 'broadcast') {
     const all = participants.spec.members.map((member) => memberActor(participants, member).actor_id);
     return all.filter((actor_id) => actor_id !== row.from_actor_id);
@@ -323,7 +334,7 @@ function resolveReceivers(reader: Reader, participants: Participants, row: Messa
   const receiver = row.route === 'to_leader' ? participants.spec.leader_member_id : row.to_actor_id;
   if (receiver === null) return null;
   try {
-    return [resolveActor(reader, participants, receiver).actor_id];
+    return [(await resolveActor(reader, participants, receiver)).actor_id];
   } catch (error) {
     if (error instanceof Problem) return null;
     throw error;
@@ -331,8 +342,12 @@ function resolveReceivers(reader: Reader, participants: Participants, row: Messa
 }
 
 /** The first message of the reply thread that contains a message; null if the task has no such message. */
-function resolveThread(reader: Reader, task: TaskRow, num: number | undefined): number | null | undefined {
+async function resolveThread(
+  reader: Reader,
+  task: TaskRow,
+  num: number | undefined,
+): Promise<number | null | undefined> {
   if (num === undefined) return undefined;
-  const row = findMessage(reader, task.num, num);
+  const row = await findMessage(reader, task.num, num);
   return row ? (row.thread ?? row.num) : null;
 }

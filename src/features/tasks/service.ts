@@ -34,7 +34,7 @@ export interface TasksOptions {
   audit: Audit;
   idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   /** Creates a run of the current definition of the team, and starts it. */
-  createRun(tx: Tx, input: CreateRun): RunRow;
+  createRun(tx: Tx, input: CreateRun): Promise<RunRow>;
 }
 
 export interface CreateTask {
@@ -69,9 +69,9 @@ export class Tasks {
     const limit = request.limit ?? limits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#options.store.read((reader) => {
-      const { num: team_num } = requireTeam(reader, caller, 'team.read', team_id);
-      const rows = listTasks(reader, {
+    return this.#options.store.read(async (reader) => {
+      const { num: team_num } = await requireTeam(reader, caller, 'team.read', team_id);
+      const rows = await listTasks(reader, {
         team_num,
         ...filter,
         before_num,
@@ -83,8 +83,8 @@ export class Tasks {
 
   /** Throws `task not found` and `team not found`. */
   get(caller: Caller, team_id: string, task_id: string): Promise<Task> {
-    return this.#options.store.read((reader) =>
-      toTask(requireTask(reader, caller, 'team.read', { team_id, task_id }).task),
+    return this.#options.store.read(async (reader) =>
+      toTask((await requireTask(reader, caller, 'team.read', { team_id, task_id })).task),
     );
   }
 
@@ -92,11 +92,11 @@ export class Tasks {
   create(caller: Caller, team_id: string, input: CreateTask, idempotency_key: string | null): Promise<Task> {
     const { store, clock, feed, idempotency } = this.#options;
     const [id, conversation_id] = [newId('task'), newId('conv')];
-    return store.write((tx) => {
-      const team = requireTeam(tx, caller, 'task.change', team_id);
+    return store.write(async (tx) => {
+      const team = await requireTeam(tx, caller, 'task.change', team_id);
       assertMember(team, input.assignee_member_id);
       const now = clock.now();
-      const num = insertTask(tx, {
+      const num = await insertTask(tx, {
         id,
         team_num: team.num,
         title: input.title,
@@ -109,11 +109,11 @@ export class Tasks {
         created_at: now,
         updated_at: now,
       });
-      this.#audit(tx, caller, 'task_created', { team_id, task_id: id, title: input.title });
-      const task = toTask(publishTask(feed, tx, num));
+      await this.#audit(tx, caller, 'task_created', { team_id, task_id: id, title: input.title });
+      const task = toTask(await publishTask(feed, tx, num));
       if (idempotency_key !== null) {
         const answer = { status: 201, location: taskPath(task), body: task };
-        idempotency.storeWith(tx, caller, idempotency_key, answer);
+        await idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return task;
     });
@@ -125,8 +125,8 @@ export class Tasks {
    */
   update(caller: Caller, team_id: string, task_id: string, changes: UpdateTask): Promise<Task> {
     const { store, clock, feed } = this.#options;
-    return store.write((tx) => {
-      const { team, task } = requireTask(tx, caller, 'task.change', { team_id, task_id });
+    return store.write(async (tx) => {
+      const { team, task } = await requireTask(tx, caller, 'task.change', { team_id, task_id });
       const { version = task.version, ...input } = changes;
       if (version !== task.version) throw problems.taskChanged();
       if (input.assignee_member_id !== undefined) assertMember(team, input.assignee_member_id);
@@ -134,12 +134,12 @@ export class Tasks {
         Object.entries(input).filter(([, value]) => value !== undefined),
       );
       if (!differs(task, nonEmptyName)) return toTask(task);
-      updateTask(tx, task.num, { ...nonEmptyName, version: version + 1, updated_at: clock.now() });
+      await updateTask(tx, task.num, { ...nonEmptyName, version: version + 1, updated_at: clock.now() });
       const { status } = input;
       const changed = Object.keys(nonEmptyName);
-      const updated = toTask(publishTask(feed, tx, task.num));
+      const updated = toTask(await publishTask(feed, tx, task.num));
       const details = { team_id, task_id, title: updated.title, changed, ...(status && { status }) };
-      this.#audit(tx, caller, 'task_updated', details);
+      await this.#audit(tx, caller, 'task_updated', details);
       return updated;
     });
   }
@@ -154,20 +154,20 @@ export class Tasks {
   ): Promise<Run> {
     const { store, clock, createRun, idempotency } = this.#options;
     const id = newId('run');
-    return store.write((tx) => {
-      const { team, task } = requireTask(tx, caller, 'team.work', { team_id, task_id });
-      if (findOpenRun(tx, task.num)) throw problems.taskHasRun();
+    return store.write(async (tx) => {
+      const { team, task } = await requireTask(tx, caller, 'team.work', { team_id, task_id });
+      if (await findOpenRun(tx, task.num)) throw problems.taskHasRun();
       const run = toRun(
-        createRun(tx, {
-          ...{ id, team, task_num: task.num, input: inputWithTask(tx, task, input) },
+        await createRun(tx, {
+          ...{ id, team, task_num: task.num, input: await inputWithTask(tx, task, input) },
           created_by: caller.user_id,
           now: clock.now(),
         }),
       );
-      this.#audit(tx, caller, 'run_created', { run_id: id, team_id, number: run.number, task_id });
+      await this.#audit(tx, caller, 'run_created', { run_id: id, team_id, number: run.number, task_id });
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${team_id}/runs/${id}`, body: run };
-        idempotency.storeWith(tx, caller, idempotency_key, answer);
+        await idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return run;
     });
@@ -176,29 +176,29 @@ export class Tasks {
   /** Updates a task's status when its run changes, and publishes the progress of the run. */
   facts(): FactHandlers {
     return {
-      run_changed: (tx, { payload }) => {
-        const run = findRun(tx, payload.run_id);
-        if (run) this.#follow(tx, run.task_num, run.status);
+      run_changed: async (tx, { payload }) => {
+        const run = await findRun(tx, payload.run_id);
+        if (run) await this.#follow(tx, run.task_num, run.status);
       },
-      run_progressed: (tx, { payload }) => {
-        const run = findRun(tx, payload.run_id);
-        if (run) publishTask(this.#options.feed, tx, run.task_num);
+      run_progressed: async (tx, { payload }) => {
+        const run = await findRun(tx, payload.run_id);
+        if (run) await publishTask(this.#options.feed, tx, run.task_num);
       },
     };
   }
 
-  #follow(tx: Tx, task_num: number, status: Run['status']): void {
+  async #follow(tx: Tx, task_num: number, status: Run['status']): Promise<void> {
     const { clock, feed } = this.#options;
-    const row = taskOfNum(tx, task_num)!;
-    const next = followRun(row.status, findOpenRun(tx, task_num)?.status ?? status);
+    const row = (await taskOfNum(tx, task_num))!;
+    const next = followRun(row.status, (await findOpenRun(tx, task_num))?.status ?? status);
     if (next !== row.status) {
-      updateTask(tx, task_num, { status: next, version: row.version + 1, updated_at: clock.now() });
+      await updateTask(tx, task_num, { status: next, version: row.version + 1, updated_at: clock.now() });
     }
-    publishTask(feed, tx, task_num);
+    await publishTask(feed, tx, task_num);
   }
 
-  #audit(tx: Tx, caller: Caller, event: AuditEvent, details: Record<string, unknown>): void {
-    this.#options.audit.record(tx, { event, user_id: caller.user_id, ip: caller.ip, details });
+  async #audit(tx: Tx, caller: Caller, event: AuditEvent, details: Record<string, unknown>): Promise<void> {
+    await this.#options.audit.record(tx, { event, user_id: caller.user_id, ip: caller.ip, details });
   }
 }
 

@@ -66,18 +66,18 @@ export class TasksFixture {
     const common = { store, clock, feed: this.feed, audit, idempotency: this.idempotency };
     this.tasks = new Tasks({
       ...common,
-      createRun: (tx, { id, team, task_num, input, created_by }) => {
-        this.started.push(input);
-        this.#begin(tx, { id, team_num: team.num, task_num, spec: team.spec, created_by });
+      createRun: async (tx, { id, team, task_num, input, created_by }) => {
+        tx.afterCommit(() => void this.started.push(input));
+        await this.#begin(tx, { id, team_num: team.num, task_num, spec: team.spec, created_by });
         return this.#put(tx, id, 'running');
       },
     });
     this.messages = new Messages({
       ...common,
       logger: silentLog,
-      post: (_tx, mail) => {
+      post: async (tx, mail) => {
         if (this.refusal) throw this.refusal;
-        this.posted.push(mail);
+        tx.afterCommit(() => void this.posted.push(mail));
       },
     });
     this.#facts = this.#newFacts();
@@ -110,15 +110,15 @@ export class TasksFixture {
   }
 
   #fill(): Promise<void> {
-    return this.store.write((tx) => {
+    return this.store.write(async (tx) => {
       const times = { created_at: 0, updated_at: 0 };
       const people = [ROOT, MIA, JON, EVE].map(({ user_id: id, username, role }) => ({ id, username, role }));
       const users = people.map((person) => ({ ...person, password_hash: '', ...times }));
-      tx.run(tx.sql.insertInto('users').values(users));
+      await tx.run(tx.sql.insertInto('users').values(users));
       for (const id of [TEAM, 'team_2']) {
         const row = { id, name: id, description: '', spec: JSON.stringify(makeSpec({})), version: 1 };
-        const team_num = insertTeam(tx, { ...row, created_by: MIA.user_id, ...times });
-        tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id: JON.user_id }));
+        const team_num = await insertTeam(tx, { ...row, created_by: MIA.user_id, ...times });
+        await tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id: JON.user_id }));
       }
     });
   }
@@ -137,26 +137,26 @@ export class TasksFixture {
   /** Starts a run of a task. */
   run(task_id: string, changes: Partial<TeamSpec> = {}): Promise<Run> {
     const id = newId('run');
-    return this.store.write((tx) => {
-      const { team_num, num: task_num } = findTask(tx, task_id)!;
+    return this.store.write(async (tx) => {
+      const { team_num, num: task_num } = (await findTask(tx, task_id))!;
       const spec = JSON.stringify(makeSpec(changes));
-      this.#begin(tx, { id, team_num, task_num, spec, created_by: JON.user_id });
-      return toRun(this.#put(tx, id, 'running'));
+      await this.#begin(tx, { id, team_num, task_num, spec, created_by: JON.user_id });
+      return toRun(await this.#put(tx, id, 'running'));
     });
   }
 
   /** Sets the status of a run and records the fact. */
   runIs(run_id: string, status: RunStatus): Promise<Run> {
-    return this.store.write((tx) => toRun(this.#put(tx, run_id, status)));
+    return this.store.write(async (tx) => toRun(await this.#put(tx, run_id, status)));
   }
 
-  #begin(
+  async #begin(
     tx: Tx,
     run: { id: string; team_num: number; task_num: number; spec: string; created_by: string },
-  ): void {
-    insertRun(tx, {
+  ): Promise<void> {
+    await insertRun(tx, {
       ...run,
-      number: nextRunNumber(tx, run.team_num),
+      number: await nextRunNumber(tx, run.team_num),
       status: 'pending',
       input: '{}',
       attempt: 1,
@@ -166,11 +166,11 @@ export class TasksFixture {
     });
   }
 
-  #put(tx: Tx, run_id: string, status: RunStatus): RunRow {
-    const { num, attempt } = findRun(tx, run_id)!;
-    updateRun(tx, num, { status });
-    this.#facts.record(tx, 'run_changed', run_id, { run_id, status, attempt });
-    return findRun(tx, run_id)!;
+  async #put(tx: Tx, run_id: string, status: RunStatus): Promise<RunRow> {
+    const { num, attempt } = (await findRun(tx, run_id))!;
+    await updateRun(tx, num, { status });
+    await this.#facts.record(tx, 'run_changed', run_id, { run_id, status, attempt });
+    return (await findRun(tx, run_id))!;
   }
 
   async audited(event: AuditEvent): Promise<unknown[]> {

@@ -7,9 +7,14 @@ import type { Caller } from '../accounts/rules.ts';
 import { findTeam, type TeamRow } from './queries.ts';
 
 /** Throws `team not found` if the team does not exist, or if the caller may not see it or do this with it. */
-export function requireTeam(reader: Reader, caller: Caller, action: Action, team_id: string): TeamRow {
-  const team = findTeam(reader, team_id);
+export async function requireTeam(
+  reader: Reader,
+  caller: Caller,
+  action: Action,
+  team_id: string,
+): Promise<TeamRow> {
+  const team = await findTeam(reader, team_id);
   if (!team) throw problems.teamNotFound();
-  authorize(caller, action, teamResource(reader, team), problems.teamNotFound);
+  authorize(caller, action, await teamResource(reader, team), problems.teamNotFound);
   return team;
 }

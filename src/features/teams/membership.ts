@@ -21,16 +21,16 @@ export class Membership {
 
   static async open(store: Store): Promise<Membership> {
     const membership = new Membership();
-    await store.read((reader) => {
-      for (const num of teamNumsInView(reader, { user_id: null, limits: null }))
-        membership.#teams.set(num, readTeam(reader, num)!);
+    await store.read(async (reader) => {
+      for (const num of await teamNumsInView(reader, { user_id: null, limits: null }))
+        membership.#teams.set(num, (await readTeam(reader, num))!);
     });
     return membership;
   }
 
   /** Call this after a change in the transaction that creates, changes or deletes a team. */
-  changed(tx: Tx, team_num: number): void {
-    const team = readTeam(tx, team_num);
+  async changed(tx: Tx, team_num: number): Promise<void> {
+    const team = await readTeam(tx, team_num);
     tx.afterCommit(() => {
       if (team) this.#teams.set(team_num, team);
       else this.#teams.delete(team_num);
@@ -44,7 +44,7 @@ export class Membership {
   }
 }
 
-function readTeam(reader: Reader, team_num: number): TeamPeople | null {
-  const team = teamOfNum(reader, team_num);
-  return team ? { team_id: team.id, human_ids: peopleOf(reader, team_num) } : null;
+async function readTeam(reader: Reader, team_num: number): Promise<TeamPeople | null> {
+  const team = await teamOfNum(reader, team_num);
+  return team ? { team_id: team.id, human_ids: await peopleOf(reader, team_num) } : null;
 }

@@ -24,11 +24,15 @@ export interface Participants {
  * Accepts `<member_id>@<team_id>`, `user:<username>`, a bare member id, `leader` or `user`. Throws `unknown actor: <id>`,
  * also for a person who is neither the team's creator, nor one of its human members, nor root.
  */
-export function resolveActor(reader: Reader, { team, spec, user_id }: Participants, ref: string): Actor {
+export async function resolveActor(
+  reader: Reader,
+  { team, spec, user_id }: Participants,
+  ref: string,
+): Promise<Actor> {
   const unknown = () => invalid(`unknown actor: ${ref}`, 'unknown_actor');
   const username = parseUsername(ref);
   if (username !== null) {
-    const user = findHuman(reader, team, { username });
+    const user = await findHuman(reader, team, { username });
     if (!user) throw unknown();
     return human(user);
   }
@@ -42,7 +46,7 @@ export function resolveActor(reader: Reader, { team, spec, user_id }: Participan
       spec.members.find((member) => member.member_id === spec.leader_member_id)!,
     );
   }
-  const user = ref === 'user' ? findHuman(reader, team, { id: user_id }) : undefined;
+  const user = ref === 'user' ? await findHuman(reader, team, { id: user_id }) : undefined;
   if (!user) throw unknown();
   return human(user);
 }
@@ -59,12 +63,12 @@ function human({ id, username }: { id: string; username: string }): Actor {
   return { kind: 'human', actor_id: humanActorId(username), role: 'human', user_id: id, username };
 }
 
-function findHuman(
+async function findHuman(
   reader: Reader,
   team: TeamRow,
   by: { username: string } | { id: string },
-): { id: string; username: string } | undefined {
-  const user = 'id' in by ? findUser(reader, by.id) : findUserByName(reader, by.username);
+): Promise<{ id: string; username: string } | undefined> {
+  const user = 'id' in by ? await findUser(reader, by.id) : await findUserByName(reader, by.username);
   if (!user || user.role === 'root') return user;
-  return peopleOf(reader, team.num).includes(user.id) ? user : undefined;
+  return (await peopleOf(reader, team.num)).includes(user.id) ? user : undefined;
 }

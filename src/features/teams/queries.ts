@@ -14,15 +14,15 @@ export type TeamRow = Selectable<Tables['teams']>;
 
 const teamById = preparedQuery((sql, id: string) => sql.selectFrom('teams').selectAll().where('id', '=', id));
 
-export function findTeam(reader: Reader, id: string): TeamRow | undefined {
-  return reader.get(teamById(reader, id)) as TeamRow | undefined;
+export async function findTeam(reader: Reader, id: string): Promise<TeamRow | undefined> {
+  return (await reader.get(teamById(reader, id))) as TeamRow | undefined;
 }
 
 const teamByNum = preparedQuery((sql, num: number) =>
   sql.selectFrom('teams').selectAll().where('num', '=', num),
 );
 
-export function teamOfNum(reader: Reader, num: number): TeamRow | undefined {
+export function teamOfNum(reader: Reader, num: number): Promise<TeamRow | undefined> {
   return reader.get(teamByNum(reader, num));
 }
 
@@ -31,8 +31,8 @@ const creatorByNum = preparedQuery((sql, num: number) =>
 );
 
 /** The id of the user who created the team. */
-export function getCreatorId(reader: Reader, team_num: number): string {
-  return reader.get(creatorByNum(reader, team_num))!.created_by;
+export async function getCreatorId(reader: Reader, team_num: number): Promise<string> {
+  return (await reader.get(creatorByNum(reader, team_num)))!.created_by;
 }
 
 /**
@@ -44,13 +44,13 @@ export function parseEditors(team: Pick<TeamRow, 'created_by' | 'spec_editors'>)
 }
 
 /** The `num` of each team in the view. */
-export function teamNumsInView(reader: Reader, view: View): number[] {
-  return reader.all(teamsInView(reader, view)).map(({ num }) => num);
+export async function teamNumsInView(reader: Reader, view: View): Promise<number[]> {
+  return (await reader.all(teamsInView(reader, view))).map(({ num }) => num);
 }
 
-export function createdTeams(reader: Reader, user_id: string): boolean {
+export async function createdTeams(reader: Reader, user_id: string): Promise<boolean> {
   const teams = reader.sql.selectFrom('teams').select('id').where('created_by', '=', user_id);
-  return reader.get(teams.limit(1)) !== undefined;
+  return (await reader.get(teams.limit(1))) !== undefined;
 }
 
 export interface TeamFilter {
@@ -61,7 +61,7 @@ export interface TeamFilter {
 }
 
 /** Newest first. */
-export function listTeams(reader: Reader, filter: TeamFilter): TeamRow[] {
+export function listTeams(reader: Reader, filter: TeamFilter): Promise<TeamRow[]> {
   let query = reader.sql
     .selectFrom('teams')
     .selectAll()
@@ -72,46 +72,53 @@ export function listTeams(reader: Reader, filter: TeamFilter): TeamRow[] {
   return reader.all(query);
 }
 
-export function isTeamName(reader: Reader, name: string): boolean {
-  return reader.get(reader.sql.selectFrom('teams').select('num').where('name', '=', name)) !== undefined;
+export async function isTeamName(reader: Reader, name: string): Promise<boolean> {
+  return (
+    (await reader.get(reader.sql.selectFrom('teams').select('num').where('name', '=', name))) !== undefined
+  );
 }
 
-export function isTeamKey(reader: Reader, key: string): boolean {
-  return reader.get(reader.sql.selectFrom('teams').select('num').where('key', '=', key)) !== undefined;
+export async function isTeamKey(reader: Reader, key: string): Promise<boolean> {
+  return (
+    (await reader.get(reader.sql.selectFrom('teams').select('num').where('key', '=', key))) !== undefined
+  );
 }
 
-export function deleteTeam(tx: Tx, num: number): void {
-  tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
+export async function deleteTeam(tx: Tx, num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
 }
 
 /** Replaces the team's human members. */
-export function putHumans(tx: Tx, team_num: number, user_ids: readonly string[]): void {
-  tx.run(tx.sql.deleteFrom('team_humans').where('team_num', '=', team_num));
+export async function putHumans(tx: Tx, team_num: number, user_ids: readonly string[]): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('team_humans').where('team_num', '=', team_num));
   if (user_ids.length === 0) return;
   const rows = user_ids.map((user_id) => ({ team_num, user_id }));
-  tx.run(tx.sql.insertInto('team_humans').values(rows));
+  await tx.run(tx.sql.insertInto('team_humans').values(rows));
 }
 
 /** Inserts a team; without a `key`, with one that is derived from its name. Returns its num. */
-export function insertTeam(
+export async function insertTeam(
   tx: Tx,
   row: Omit<Insertable<Tables['teams']>, 'key'> & { key?: string | undefined },
-): number {
-  const key = row.key ?? deriveTeamKey(row.name, (taken) => isTeamKey(tx, taken));
-  return tx.get(
+): Promise<number> {
+  const key = row.key ?? (await deriveTeamKey(row.name, (taken) => isTeamKey(tx, taken)));
+  return (await tx.get(
     tx.sql
       .insertInto('teams')
       .values({ ...row, key })
       .returning('num'),
-  )!.num;
+  ))!.num;
 }
 
-export function updateTeam(tx: Tx, num: number, changes: Updateable<Tables['teams']>): void {
-  tx.run(tx.sql.updateTable('teams').set(changes).where('num', '=', num));
+export async function updateTeam(tx: Tx, num: number, changes: Updateable<Tables['teams']>): Promise<void> {
+  await tx.run(tx.sql.updateTable('teams').set(changes).where('num', '=', num));
 }
 
 /** Ids and names of the users who can see and edit the team, besides its creator and root, sorted by name. */
-export function listHumans(reader: Reader, team_num: number): { user_id: string; username: string }[] {
+export function listHumans(
+  reader: Reader,
+  team_num: number,
+): Promise<{ user_id: string; username: string }[]> {
   return reader.all(
     reader.sql
       .selectFrom('team_humans')

@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import { MAIN_NODE } from '../../core/node.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { type Page, type PageRequest, pageOfRows, readCursor } from '../../core/page.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
@@ -72,25 +72,23 @@ export class Teams {
     const limit = request.limit ?? limits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#options.store.read((reader) => {
-      const rows = listTeams(reader, {
+    return this.#options.store.read(async (reader) => {
+      const rows = await listTeams(reader, {
         view: viewOf(caller),
         before_num,
         limit: paged ? limit + 1 : undefined,
       });
-      return page(
-        rows,
-        paged ? limit : rows.length,
-        (row) => record(reader, row),
-        (row) => [row.num],
-      );
+      const { items, ...rest } = pageOfRows(rows, paged ? limit : rows.length, (row) => [row.num]);
+      const teams: Team[] = [];
+      for (const row of items) teams.push(await record(reader, row));
+      return { items: teams, ...rest };
     });
   }
 
   /** Throws `team not found`, also for a team that the caller may not see. */
   get(caller: Caller, team_id: string): Promise<Team> {
-    return this.#options.store.read((reader) =>
-      record(reader, requireTeam(reader, caller, 'team.read', team_id)),
+    return this.#options.store.read(async (reader) =>
+      record(reader, await requireTeam(reader, caller, 'team.read', team_id)),
     );
   }
 
@@ -99,23 +97,23 @@ export class Teams {
     authorize(caller, 'teams.create');
     const { store, clock, membership, idempotency } = this.#options;
     const id = newId('team');
-    return store.write((tx) => {
-      assertUnused(tx, input);
+    return store.write(async (tx) => {
+      await assertUnused(tx, input);
       const now = clock.now();
-      const num = insertTeam(tx, {
+      const num = await insertTeam(tx, {
         ...{ id, name: input.name, key: input.key, description: input.description },
         ...{ spec: storedSpec(input.spec, null) },
         ...{ version: 1, created_by: caller.user_id, spec_editors: JSON.stringify([editorId(caller)]) },
         ...{ created_at: now, updated_at: now },
       });
-      putHumans(tx, num, this.#humans(tx, input.human_members));
-      membership.changed(tx, num);
-      const row = findTeam(tx, id)!;
-      this.#audit(tx, caller, 'team_created', row, { human_members: input.human_members });
-      const team = record(tx, row);
+      await putHumans(tx, num, await this.#humans(tx, input.human_members));
+      await membership.changed(tx, num);
+      const row = (await findTeam(tx, id))!;
+      await this.#audit(tx, caller, 'team_created', row, { human_members: input.human_members });
+      const team = await record(tx, row);
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${id}`, body: team };
-        idempotency.storeWith(tx, caller, idempotency_key, answer);
+        await idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return team;
     });
@@ -127,16 +125,16 @@ export class Teams {
    */
   update(caller: Caller, team_id: string, version: number, changes: UpdateTeam): Promise<Team> {
     const { store, clock, membership } = this.#options;
-    return store.write((tx) => {
-      const row = requireTeam(tx, caller, 'team.change', team_id);
+    return store.write(async (tx) => {
+      const row = await requireTeam(tx, caller, 'team.change', team_id);
       if (row.version !== version) throw problems.teamChanged();
       const { name, key, description, spec, human_members } = changes;
-      const before = record(tx, row);
-      assertUnused(tx, {
+      const before = await record(tx, row);
+      await assertUnused(tx, {
         name: name === row.name ? undefined : name,
         key: key === row.key ? undefined : key,
       });
-      updateTeam(tx, row.num, {
+      await updateTeam(tx, row.num, {
         ...(name !== undefined && { name }),
         ...(key !== undefined && { key }),
         ...(description !== undefined && { description }),
@@ -144,14 +142,14 @@ export class Teams {
         version: version + 1,
         updated_at: clock.now(),
       });
-      if (human_members !== undefined) putHumans(tx, row.num, this.#humans(tx, human_members));
-      membership.changed(tx, row.num);
-      const after = record(tx, findTeam(tx, team_id)!);
+      if (human_members !== undefined) await putHumans(tx, row.num, await this.#humans(tx, human_members));
+      await membership.changed(tx, row.num);
+      const after = await record(tx, (await findTeam(tx, team_id))!);
       const changed_keys = Object.keys(changes) as (keyof UpdateTeam)[];
       const changed = changed_keys.filter((key) => !isDeepStrictEqual(before[key], after[key]));
       if (changed.length > 0) {
         const humans = human_members && { human_members };
-        this.#audit(tx, caller, 'team_updated', row, { version: version + 1, changed, ...humans });
+        await this.#audit(tx, caller, 'team_updated', row, { version: version + 1, changed, ...humans });
       }
       return after;
     });
@@ -160,38 +158,46 @@ export class Teams {
   /** Deletes the team with its runs. Throws a 409 while one of its runs is open. */
   async delete(caller: Caller, team_id: string): Promise<void> {
     const { store, membership, outbox, extensions } = this.#options;
-    await store.write((tx) => {
-      const row = requireTeam(tx, caller, 'team.change', team_id);
+    await store.write(async (tx) => {
+      const row = await requireTeam(tx, caller, 'team.change', team_id);
       // The team's human members can see it, so they get "forbidden" instead of "not found".
-      authorize(caller, 'team.delete', teamResource(tx, row), problems.notAllowed);
-      if (extensions.hasOpenRuns(tx, row.num)) throw problems.teamHasRuns();
-      deleteTeam(tx, row.num);
-      for (const node_id of [MAIN_NODE, ...nodeIds(tx)]) {
-        outbox.enqueue(tx, node_id, `${team_id} ${node_id}`, 'forget_owner', { owner_id: team_id });
+      authorize(caller, 'team.delete', await teamResource(tx, row), problems.notAllowed);
+      if (await extensions.hasOpenRuns(tx, row.num)) throw problems.teamHasRuns();
+      await deleteTeam(tx, row.num);
+      for (const node_id of [MAIN_NODE, ...(await nodeIds(tx))]) {
+        await outbox.enqueue(tx, node_id, `${team_id} ${node_id}`, 'forget_owner', { owner_id: team_id });
       }
-      membership.changed(tx, row.num);
-      this.#audit(tx, caller, 'team_deleted', row, {});
+      await membership.changed(tx, row.num);
+      await this.#audit(tx, caller, 'team_deleted', row, {});
     });
   }
 
   /** Resolves usernames to user ids. Throws `unknown user: <username>`. */
-  #humans(tx: Tx, usernames: readonly string[]): string[] {
-    return [...new Set(usernames)].map((username) => {
-      const user = findUserByName(tx, username);
+  async #humans(tx: Tx, usernames: readonly string[]): Promise<string[]> {
+    const ids: string[] = [];
+    for (const username of new Set(usernames)) {
+      const user = await findUserByName(tx, username);
       if (!user) throw invalid(`unknown user: ${username}`, 'unknown_user');
-      return user.id;
-    });
+      ids.push(user.id);
+    }
+    return ids;
   }
 
-  #audit(tx: Tx, { user_id, ip }: Caller, event: AuditEvent, { id, name }: TeamRow, details: object): void {
-    this.#options.audit.record(tx, { event, user_id, ip, details: { team_id: id, name, ...details } });
+  async #audit(
+    tx: Tx,
+    { user_id, ip }: Caller,
+    event: AuditEvent,
+    { id, name }: TeamRow,
+    details: object,
+  ): Promise<void> {
+    await this.#options.audit.record(tx, { event, user_id, ip, details: { team_id: id, name, ...details } });
   }
 }
 
 /** Throws a 409 if another team has the name or the key. */
-function assertUnused(reader: Reader, { name, key }: Pick<UpdateTeam, 'name' | 'key'>): void {
-  if (name !== undefined && isTeamName(reader, name)) throw problems.teamExists();
-  if (key !== undefined && isTeamKey(reader, key)) throw problems.teamKeyExists();
+async function assertUnused(reader: Reader, { name, key }: Pick<UpdateTeam, 'name' | 'key'>): Promise<void> {
+  if (name !== undefined && (await isTeamName(reader, name))) throw problems.teamExists();
+  if (key !== undefined && (await isTeamKey(reader, key))) throw problems.teamKeyExists();
 }
 
 /** Records who changed the definition: whose worktrees a run may use depends on it (`features/runs/launcher.ts`). */
@@ -214,6 +220,6 @@ function storedSpec(input: SpecInput, before: TeamSpec | null): string {
   return JSON.stringify(spec);
 }
 
-function record(reader: Reader, row: TeamRow): Team {
-  return toTeam(row, listHumans(reader, row.num));
+async function record(reader: Reader, row: TeamRow): Promise<Team> {
+  return toTeam(row, await listHumans(reader, row.num));
 }

@@ -98,9 +98,9 @@ export class LiveTokens {
     if (used.length === 0) return;
     const now = this.#clock.now();
     for (const token of used) token.written_at = now;
-    await this.#store.write((tx) => {
+    await this.#store.write(async (tx) => {
       for (const { id, last_used_at, idle_expires_at, ip, kind } of used)
-        updateToken(tx, id, { last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) });
+        await updateToken(tx, id, { last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) });
     });
   }
 

@@ -9,7 +9,7 @@ export type TokenKind = TokenRow['kind'];
 
 const byId = preparedQuery((sql, id: string) => sql.selectFrom('tokens').selectAll().where('id', '=', id));
 
-export function findToken(reader: Reader, id: string): TokenRow | undefined {
+export function findToken(reader: Reader, id: string): Promise<TokenRow | undefined> {
   return reader.get(byId(reader, id));
 }
 
@@ -33,7 +33,7 @@ export function listTokens(
   user_id: string,
   kind: TokenKind,
   { after, limit }: { after: readonly [number, string] | undefined; limit: number },
-): TokenRow[] {
+): Promise<TokenRow[]> {
   let query = reader.sql
     .selectFrom('tokens')
     .selectAll()
@@ -48,13 +48,18 @@ export function listTokens(
 }
 
 /** Ids of all tokens of a user. */
-export function listTokenIds(reader: Reader, user_id: string): string[] {
+export async function listTokenIds(reader: Reader, user_id: string): Promise<string[]> {
   const tokens = reader.sql.selectFrom('tokens').select('id').where('user_id', '=', user_id);
-  return reader.all(tokens).map(({ id }) => id);
+  return (await reader.all(tokens)).map(({ id }) => id);
 }
 
 /** Ids of the user's sign-ins except the `keep` that were used last, at most `limit`. */
-export function signInsBeyond(reader: Reader, user_id: string, keep: number, limit: number): string[] {
+export async function signInsBeyond(
+  reader: Reader,
+  user_id: string,
+  keep: number,
+  limit: number,
+): Promise<string[]> {
   const crowd = reader.sql
     .selectFrom('tokens')
     .select('id')
@@ -63,39 +68,41 @@ export function signInsBeyond(reader: Reader, user_id: string, keep: number, lim
     .orderBy('last_used_at', 'desc')
     .limit(limit)
     .offset(keep);
-  return reader.all(crowd).map(({ id }) => id);
+  return (await reader.all(crowd)).map(({ id }) => id);
 }
 
-export function countApiTokens(reader: Reader, user_id: string): number {
+export async function countApiTokens(reader: Reader, user_id: string): Promise<number> {
   const tokens = reader.sql.selectFrom('tokens').where('user_id', '=', user_id).where('kind', '=', 'api');
-  return Number(reader.get(tokens.select((where) => where.fn.countAll().as('n')))!.n);
+  return Number((await reader.get(tokens.select((where) => where.fn.countAll().as('n'))))!.n);
 }
 
 /** Ids of tokens that have expired at `now`, because of their age or because they were not used. */
-export function expiredTokens(reader: Reader, now: number): string[] {
+export async function expiredTokens(reader: Reader, now: number): Promise<string[]> {
   const expired = reader.sql
     .selectFrom('tokens')
     .select('id')
     .where((where) => where.or([where('expires_at', '<=', now), where('idle_expires_at', '<=', now)]));
-  return reader.all(expired).map(({ id }) => id);
+  return (await reader.all(expired)).map(({ id }) => id);
 }
 
 /** Whether the user has a sign-in that was last used from this address; false for null. */
-export function hasSignedInFrom(reader: Reader, user_id: string, ip: string | null): boolean {
+export async function hasSignedInFrom(reader: Reader, user_id: string, ip: string | null): Promise<boolean> {
   if (ip === null) return false;
   const sessions = reader.sql.selectFrom('tokens').select('id').where('user_id', '=', user_id);
-  return reader.get(sessions.where('kind', '=', 'session').where('ip', '=', ip).limit(1)) !== undefined;
+  return (
+    (await reader.get(sessions.where('kind', '=', 'session').where('ip', '=', ip).limit(1))) !== undefined
+  );
 }
 
-export function insertToken(tx: Tx, row: TokenRow): void {
-  tx.run(tx.sql.insertInto('tokens').values(row));
+export async function insertToken(tx: Tx, row: TokenRow): Promise<void> {
+  await tx.run(tx.sql.insertInto('tokens').values(row));
 }
 
-export function updateToken(tx: Tx, id: string, changes: Partial<Omit<TokenRow, 'id'>>): void {
-  tx.run(tx.sql.updateTable('tokens').set(changes).where('id', '=', id));
+export async function updateToken(tx: Tx, id: string, changes: Partial<Omit<TokenRow, 'id'>>): Promise<void> {
+  await tx.run(tx.sql.updateTable('tokens').set(changes).where('id', '=', id));
 }
 
 /** Returns whether the token existed. */
-export function deleteToken(tx: Tx, id: string): boolean {
-  return tx.run(tx.sql.deleteFrom('tokens').where('id', '=', id)).changes > 0;
+export async function deleteToken(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.run(tx.sql.deleteFrom('tokens').where('id', '=', id))).changes > 0;
 }

@@ -132,9 +132,9 @@ describe('tokens', () => {
 
   it('are limited in number: the least recently used sign-in ends', async () => {
     const client = { ip: null, user_agent: null };
-    await fixture.store.write((tx) => {
+    await fixture.store.write(async (tx) => {
       for (let i = 1; i < limits.tokens_per_user; i++)
-        fixture.tokens.issue(
+        await fixture.tokens.issue(
           tx,
           root.caller.user_id,
           `svc_${String(i).padStart(43, '0')}`,
@@ -358,8 +358,10 @@ describe('subscribed devices', () => {
     return id;
   }
   const left = () =>
-    fixture.store.read((reader) =>
-      reader.all(reader.sql.selectFrom('push_subscriptions').select('id').orderBy('num')).map(({ id }) => id),
+    fixture.store.read(async (reader) =>
+      (await reader.all(reader.sql.selectFrom('push_subscriptions').select('id').orderBy('num'))).map(
+        ({ id }) => id,
+      ),
     );
 
   it('are deleted when the sign-in or token that subscribed them is revoked', async () => {

@@ -13,7 +13,7 @@ import { newId, newSecret } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Limits, Scope } from '../../core/grant.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { type Page, type PageRequest, pageOfRows, readCursor } from '../../core/page.ts';
 import { decide, type GrantRequest, newGrant } from '../../core/policy.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import { agentResource, teamResource } from '../../store/resources.ts';
@@ -160,19 +160,19 @@ export class Tokens {
    * Creates a session token, in the transaction of a sign-in with a password or a passkey. Above the limit, the user's least
    * recently used sign-in ends.
    */
-  issue(
+  async issue(
     tx: Tx,
     user_id: string,
     token: string,
     client: Client,
     by: 'password' | 'passkey',
-  ): Issued & { token_id: string } {
+  ): Promise<Issued & { token_id: string }> {
     const now = this.#clock.now();
-    this.#end(tx, signInsBeyond(tx, user_id, limits.tokens_per_user - 1, limits.tokens_per_user));
+    await this.#end(tx, await signInsBeyond(tx, user_id, limits.tokens_per_user - 1, limits.tokens_per_user));
     const id = newId('tok');
     const expires_at = now + limits.token_absolute_ms;
     const idle_expires_at = now + limits.token_idle_ms;
-    insertToken(tx, {
+    await insertToken(tx, {
       id,
       user_id,
       kind: 'session',
@@ -194,24 +194,24 @@ export class Tokens {
    * Whether the caller's sign-in verified the password within the last ten minutes. Throws `invalid token` if it has ended,
    * and a 403 for API tokens, which never verify one.
    */
-  hasRecentPassword(reader: Reader, caller: Caller): boolean {
-    const row = findToken(reader, caller.token_id);
+  async hasRecentPassword(reader: Reader, caller: Caller): Promise<boolean> {
+    const row = await findToken(reader, caller.token_id);
     if (!row) throw problems.invalidToken();
     if (row.kind !== 'session') throw problems.notAllowed();
     return row.password_at !== null && row.password_at > this.#clock.now() - limits.password_recent_ms;
   }
 
   /** Records that the sign-in of this token has just verified the password. */
-  recordPasswordVerified(tx: Tx, token_id: string): void {
-    updateToken(tx, token_id, { password_at: this.#clock.now() });
+  async recordPasswordVerified(tx: Tx, token_id: string): Promise<void> {
+    await updateToken(tx, token_id, { password_at: this.#clock.now() });
   }
 
   /** Revokes the token that the caller presented. Throws `invalid token` if it has been revoked in the meantime. */
   async logout(caller: Caller): Promise<void> {
-    await this.#store.write((tx) => {
-      if (this.#end(tx, [caller.token_id]) === 0) throw problems.invalidToken();
-      this.#extensions.onTokenRevoked(tx, caller.token_id);
-      this.#audit.record(tx, {
+    await this.#store.write(async (tx) => {
+      if ((await this.#end(tx, [caller.token_id])) === 0) throw problems.invalidToken();
+      await this.#extensions.onTokenRevoked(tx, caller.token_id);
+      await this.#audit.record(tx, {
         event: 'user_logout',
         user_id: caller.user_id,
         ip: caller.ip,
@@ -226,14 +226,14 @@ export class Tokens {
    */
   async refresh(caller: Caller): Promise<Issued> {
     const token = newToken();
-    return await this.#store.write((tx) => {
-      const row = findToken(tx, caller.token_id);
+    return await this.#store.write(async (tx) => {
+      const row = await findToken(tx, caller.token_id);
       if (!row || encode(row.hash) !== this.#presented.get(caller)) throw problems.invalidToken();
       if (row.kind !== 'session') throw problems.notAllowed();
       const now = this.#clock.now();
       const idle_expires_at = now + limits.token_idle_ms;
-      updateToken(tx, caller.token_id, { hash: hashToken(token), last_used_at: now, idle_expires_at });
-      this.#audit.record(tx, {
+      await updateToken(tx, caller.token_id, { hash: hashToken(token), last_used_at: now, idle_expires_at });
+      await this.#audit.record(tx, {
         event: 'token_refreshed',
         user_id: caller.user_id,
         ip: caller.ip,
@@ -245,9 +245,9 @@ export class Tokens {
   }
 
   /** Revokes all tokens of a user except `keep`, including API tokens; returns how many. For password and role changes. */
-  endAll(tx: Tx, user_id: string, keep: string | null = null): number {
-    const ids = listTokenIds(tx, user_id);
-    this.#extensions.onTokensRevoked(tx, user_id, keep);
+  async endAll(tx: Tx, user_id: string, keep: string | null = null): Promise<number> {
+    const ids = await listTokenIds(tx, user_id);
+    await this.#extensions.onTokensRevoked(tx, user_id, keep);
     return this.#end(
       tx,
       ids.filter((id) => id !== keep),
@@ -255,8 +255,8 @@ export class Tokens {
   }
 
   /** Reloads the user's tokens with the user's new name. */
-  renamed(tx: Tx, user_id: string): void {
-    this.#live.changed(tx, listTokenIds(tx, user_id));
+  async renamed(tx: Tx, user_id: string): Promise<void> {
+    this.#live.changed(tx, await listTokenIds(tx, user_id));
   }
 
   /** The caller's sign-ins, newest first. */
@@ -274,11 +274,11 @@ export class Tokens {
 
   /** Ends one of the caller's own sign-ins. Throws a 404 for any other token. */
   async endSignIn(caller: Caller, id: string): Promise<void> {
-    await this.#store.write((tx) => {
-      if (!this.#owns(tx, caller, 'session', id)) throw problems.sessionNotFound();
-      this.#end(tx, [id]);
-      this.#extensions.onTokenRevoked(tx, id);
-      this.#record(tx, 'session_ended', caller, { token_id: id });
+    await this.#store.write(async (tx) => {
+      if (!(await this.#owns(tx, caller, 'session', id))) throw problems.sessionNotFound();
+      await this.#end(tx, [id]);
+      await this.#extensions.onTokenRevoked(tx, id);
+      await this.#record(tx, 'session_ended', caller, { token_id: id });
     });
   }
 
@@ -301,20 +301,21 @@ export class Tokens {
     };
     const token = newToken();
     const spare = newId('tok');
-    return await this.#store.write((tx) => {
-      if (!this.#owns(tx, caller, 'session', caller.token_id)) throw problems.notAllowed();
+    return await this.#store.write(async (tx) => {
+      if (!(await this.#owns(tx, caller, 'session', caller.token_id))) throw problems.notAllowed();
       const now = this.#clock.now();
       if (token_request.expires_at !== null && token_request.expires_at <= now) throw problems.expiryPassed();
-      const before = token_request.id === undefined ? undefined : findToken(tx, token_request.id);
+      const before = token_request.id === undefined ? undefined : await findToken(tx, token_request.id);
       if (before && before.created_at > now - sharedLimits.idempotency_keep_ms) {
         const expected = { name: token_request.name, expires_at: token_request.expires_at, ...grant };
         if (!isSame(before, expected)) throw problems.idempotencyReused();
-        updateToken(tx, before.id, { hash: hashToken(token) });
+        await updateToken(tx, before.id, { hash: hashToken(token) });
         this.#live.changed(tx, [before.id]);
         return { ...shapeApi(before), token };
       }
-      if (countApiTokens(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
-      if (limited) refuseUnknown(tx, caller, limited);
+      if ((await countApiTokens(tx, caller.user_id)) >= limits.tokens_per_user)
+        throw problems.tooManyTokens();
+      if (limited) await refuseUnknown(tx, caller, limited);
       const row = {
         id: before ? spare : (token_request.id ?? spare),
         user_id: caller.user_id,
@@ -329,20 +330,20 @@ export class Tokens {
         kind: 'api' as const,
         ...grant,
       };
-      insertToken(tx, { ...row, hash: hashToken(token) });
+      await insertToken(tx, { ...row, hash: hashToken(token) });
       const details = { token_id: row.id, name: row.name, expires_at: rfc3339OrNull(row.expires_at) };
-      this.#record(tx, 'api_token_created', caller, { ...details, scopes, ...limited });
+      await this.#record(tx, 'api_token_created', caller, { ...details, scopes, ...limited });
       return { ...shapeApi(row), token };
     });
   }
 
   /** Revokes one of the caller's own API tokens. Throws a 404 for any other token. */
   async deleteApi(caller: Caller, id: string): Promise<void> {
-    await this.#store.write((tx) => {
-      if (!this.#owns(tx, caller, 'api', id)) throw problems.tokenNotFound();
-      this.#end(tx, [id]);
-      this.#extensions.onTokenRevoked(tx, id);
-      this.#record(tx, 'api_token_deleted', caller, { token_id: id });
+    await this.#store.write(async (tx) => {
+      if (!(await this.#owns(tx, caller, 'api', id))) throw problems.tokenNotFound();
+      await this.#end(tx, [id]);
+      await this.#extensions.onTokenRevoked(tx, id);
+      await this.#record(tx, 'api_token_deleted', caller, { token_id: id });
     });
   }
 
@@ -355,27 +356,28 @@ export class Tokens {
   async sweep(): Promise<number> {
     const now = this.#clock.now();
     await this.flush();
-    return await this.#store.write((tx) => this.#end(tx, expiredTokens(tx, now)));
+    return await this.#store.write(async (tx) => this.#end(tx, await expiredTokens(tx, now)));
   }
 
-  #record(
+  async #record(
     tx: Tx,
     event: 'session_ended' | 'api_token_created' | 'api_token_deleted',
     { user_id, ip }: Caller,
     details: Record<string, unknown>,
-  ): void {
-    this.#audit.record(tx, { event, user_id, ip, details });
+  ): Promise<void> {
+    await this.#audit.record(tx, { event, user_id, ip, details });
   }
 
-  #owns(tx: Tx, caller: Caller, kind: TokenKind, id: string): boolean {
-    const row = findToken(tx, id);
+  async #owns(tx: Tx, caller: Caller, kind: TokenKind, id: string): Promise<boolean> {
+    const row = await findToken(tx, id);
     return row?.user_id === caller.user_id && row.kind === kind;
   }
 
-  #end(tx: Tx, ids: string[]): number {
-    const ended = ids.filter((id) => deleteToken(tx, id));
+  async #end(tx: Tx, ids: string[]): Promise<number> {
+    let ended = 0;
+    for (const id of ids) if (await deleteToken(tx, id)) ended++;
     this.#live.changed(tx, ids);
-    return ended.length;
+    return ended;
   }
 
   #list<Item>(
@@ -389,15 +391,10 @@ export class Tokens {
       (request.cursor === undefined ? limits.tokens_per_user : sharedLimits.page_items_default);
     const after = readCursor(request.cursor, 'number', 'string');
     const now = this.#clock.now();
-    return this.#store.read((reader) => {
-      const stored = listTokens(reader, caller.user_id, kind, { after, limit: limit + 1 });
+    return this.#store.read(async (reader) => {
+      const stored = await listTokens(reader, caller.user_id, kind, { after, limit: limit + 1 });
       const rows = stored.map((row) => ({ ...row, ...this.#live.use(row.id) }));
-      const { items, ...rest } = page(
-        rows,
-        limit,
-        (row) => row,
-        (row) => [row.created_at, row.id],
-      );
+      const { items, ...rest } = pageOfRows(rows, limit, (row) => [row.created_at, row.id]);
       return { items: items.filter((row) => !isOver(row, now)).map(shape), ...rest };
     });
   }
@@ -416,15 +413,15 @@ function isSame<T extends object>(row: T, expected: Partial<T>): boolean {
 }
 
 /** Throws unless the caller can see all of them. */
-function refuseUnknown(reader: Reader, caller: Caller, { agent_ids, team_ids }: Limits): void {
+async function refuseUnknown(reader: Reader, caller: Caller, { agent_ids, team_ids }: Limits): Promise<void> {
   for (const id of agent_ids) {
-    const agent = findAgent(reader, id);
-    if (!agent || decide(caller, 'agent.read', agentResource(reader, agent)) !== 'allow')
+    const agent = await findAgent(reader, id);
+    if (!agent || decide(caller, 'agent.read', await agentResource(reader, agent)) !== 'allow')
       throw invalid(`agent_ids must name agents that you can see: ${id} is unknown`);
   }
   for (const id of team_ids) {
-    const team = findTeam(reader, id);
-    if (!team || decide(caller, 'team.read', teamResource(reader, team)) !== 'allow')
+    const team = await findTeam(reader, id);
+    if (!team || decide(caller, 'team.read', await teamResource(reader, team)) !== 'allow')
       throw invalid(`team_ids must name teams that you can see: ${id} is unknown`);
   }
 }

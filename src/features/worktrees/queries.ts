@@ -34,13 +34,13 @@ type ListedRow = Omit<WorktreeRecord, 'state' | 'kept_at' | 'diff'> & {
 };
 
 /** Newest first. */
-export function listWorktrees(reader: Reader, filter: WorktreeFilter): ListedRow[] {
-  const in_use = filter.state === 'kept' ? [] : worktreesInUse(reader, filter);
-  const kept = filter.state === 'in_use' ? [] : keptWorktrees(reader, filter);
+export async function listWorktrees(reader: Reader, filter: WorktreeFilter): Promise<ListedRow[]> {
+  const in_use = filter.state === 'kept' ? [] : await worktreesInUse(reader, filter);
+  const kept = filter.state === 'in_use' ? [] : await keptWorktrees(reader, filter);
   return [...in_use, ...kept].sort((a, b) => b.num - a.num).slice(0, filter.limit);
 }
 
-function worktreesInUse(reader: Reader, filter: WorktreeFilter): ListedRow[] {
+function worktreesInUse(reader: Reader, filter: WorktreeFilter): Promise<ListedRow[]> {
   // The agents of a run's member share one worktree, which is listed once, with the newest of them.
   const newer = sql<boolean>`EXISTS (SELECT 1 FROM agents AS newer WHERE newer.run_num = agents.run_num
     AND newer.member_id = agents.member_id AND newer.workdir = agents.workdir AND newer.num > agents.num)`;
@@ -71,7 +71,7 @@ function worktreesInUse(reader: Reader, filter: WorktreeFilter): ListedRow[] {
   return reader.all(query.orderBy('agents.num', 'desc').limit(filter.limit));
 }
 
-function keptWorktrees(reader: Reader, filter: WorktreeFilter): ListedRow[] {
+function keptWorktrees(reader: Reader, filter: WorktreeFilter): Promise<ListedRow[]> {
   let query = reader.sql
     .selectFrom('kept_worktrees as kept')
     .leftJoin('teams', 'teams.num', 'kept.team_num')
@@ -102,35 +102,35 @@ function keptInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: View): Ex
 }
 
 /** The kept worktree of a deleted agent. */
-export function findKept(reader: Reader, agent_id: string): KeptRow | undefined {
-  return reader.get(
+export async function findKept(reader: Reader, agent_id: string): Promise<KeptRow | undefined> {
+  return (await reader.get(
     reader.sql
       .selectFrom('kept_worktrees')
       .leftJoin('teams', 'teams.num', 'kept_worktrees.team_num')
       .selectAll('kept_worktrees')
       .select('teams.id as team_id')
       .where('agent_id', '=', agent_id),
-  ) as KeptRow | undefined;
+  )) as KeptRow | undefined;
 }
 
 /** Replaces an earlier row for the same folder. */
-export function insertKept(tx: Tx, row: Insertable<Tables['kept_worktrees']>): void {
-  deleteKeptAt(tx, row.node_id, row.workdir);
-  tx.run(tx.sql.insertInto('kept_worktrees').values(row));
+export async function insertKept(tx: Tx, row: Insertable<Tables['kept_worktrees']>): Promise<void> {
+  await deleteKeptAt(tx, row.node_id, row.workdir);
+  await tx.run(tx.sql.insertInto('kept_worktrees').values(row));
 }
 
-export function updateKeptReason(tx: Tx, agent_id: string, reason: string): void {
-  tx.run(tx.sql.updateTable('kept_worktrees').set({ reason }).where('agent_id', '=', agent_id));
+export async function updateKeptReason(tx: Tx, agent_id: string, reason: string): Promise<void> {
+  await tx.run(tx.sql.updateTable('kept_worktrees').set({ reason }).where('agent_id', '=', agent_id));
 }
 
-export function deleteKeptAt(tx: Tx, node_id: string, workdir: string): void {
+export async function deleteKeptAt(tx: Tx, node_id: string, workdir: string): Promise<void> {
   const rows = tx.sql.deleteFrom('kept_worktrees').where('node_id', '=', node_id);
-  tx.run(rows.where('workdir', '=', workdir));
+  await tx.run(rows.where('workdir', '=', workdir));
 }
 
 /** Deletes the rows of a node that no longer exists. */
-export function deleteKeptOf(tx: Tx, node_id: string): void {
-  tx.run(tx.sql.deleteFrom('kept_worktrees').where('node_id', '=', node_id));
+export async function deleteKeptOf(tx: Tx, node_id: string): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('kept_worktrees').where('node_id', '=', node_id));
 }
 
 export function toWorktree({ num: _, kept_at, diff, ...row }: ListedRow): WorktreeRecord {

@@ -50,20 +50,25 @@ export class Worktrees {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const limit = paged ? (request.limit ?? sharedLimits.page_items_default) : Number.MAX_SAFE_INTEGER - 1;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return this.#core.store.read((reader) => {
-      const rows = listWorktrees(reader, { ...filter, view: viewOf(caller), before_num, limit: limit + 1 });
+    return this.#core.store.read(async (reader) => {
+      const rows = await listWorktrees(reader, {
+        ...filter,
+        view: viewOf(caller),
+        before_num,
+        limit: limit + 1,
+      });
       return page(rows, limit, toWorktree, (row) => [row.num]);
     });
   }
 
   /** Records what became of the worktree of a deleted agent. `kept_because`: null if it was removed. */
-  released(tx: Tx, agent: WorktreeAgent, kept_because: string | null): void {
+  async released(tx: Tx, agent: WorktreeAgent, kept_because: string | null): Promise<void> {
     const { node_id, workdir } = agent;
     if (kept_because === null) {
-      deleteKeptAt(tx, node_id, workdir);
+      await deleteKeptAt(tx, node_id, workdir);
       return;
     }
-    insertKept(tx, {
+    await insertKept(tx, {
       num: agent.num,
       agent_id: agent.id,
       agent_name: agent.name,
@@ -91,7 +96,9 @@ export class Worktrees {
     const { node_id, workdir } = row;
     await nodes.get(node_id).reach();
     return worktrees.hold(node_id, workdir, id, async () => {
-      const taken_by = await store.read((reader) => usersOf(reader, this.#find(reader, caller, id)));
+      const taken_by = await store.read(async (reader) =>
+        usersOf(reader, await this.#find(reader, caller, id)),
+      );
       if (taken_by !== null) return this.#keep(caller, row, taken_by, dry_run);
       if (!(await ownsWorktree(this.#core, { ...row, id, worktree_mode: 'create_worktree' })))
         return this.#keep(caller, row, 'the folder belongs to another agent now', dry_run);
@@ -111,41 +118,46 @@ export class Worktrees {
   }
 
   /** Throws `worktree is in use` if its agent exists, and `worktree not found` if the caller may not delete it. */
-  #find(reader: Reader, caller: Caller, id: string): KeptRow {
-    const row = findKept(reader, id);
+  async #find(reader: Reader, caller: Caller, id: string): Promise<KeptRow> {
+    const row = await findKept(reader, id);
     if (row) {
-      authorize(caller, 'agent.delete', agentResource(reader, { ...row, id }), problems.worktreeNotFound);
+      authorize(
+        caller,
+        'agent.delete',
+        await agentResource(reader, { ...row, id }),
+        problems.worktreeNotFound,
+      );
       return row;
     }
-    const agent = findAgent(reader, id);
+    const agent = await findAgent(reader, id);
     if (agent === undefined || agent.worktree_mode !== 'create_worktree') throw problems.worktreeNotFound();
-    authorize(caller, 'agent.delete', agentResource(reader, agent), problems.worktreeNotFound);
+    authorize(caller, 'agent.delete', await agentResource(reader, agent), problems.worktreeNotFound);
     throw problems.worktreeInUse();
   }
 
   async #keep(caller: Caller, row: KeptRow, reason: string, dry_run: boolean): Promise<WorktreeDeletion> {
     if (!dry_run && reason !== row.reason) {
-      await this.#core.store.write((tx) => {
-        this.#find(tx, caller, row.agent_id);
-        updateKeptReason(tx, row.agent_id, reason);
+      await this.#core.store.write(async (tx) => {
+        await this.#find(tx, caller, row.agent_id);
+        await updateKeptReason(tx, row.agent_id, reason);
       });
     }
     return toDeletion(row, 'kept', reason);
   }
 
-  #removed(tx: Tx, { user_id, ip }: Caller, row: KeptRow, how: Record<string, unknown>): void {
+  async #removed(tx: Tx, { user_id, ip }: Caller, row: KeptRow, how: Record<string, unknown>): Promise<void> {
     const { agent_id, node_id, workdir, branch } = row;
-    deleteKeptAt(tx, node_id, workdir);
+    await deleteKeptAt(tx, node_id, workdir);
     const details = { node_id, branch, ...how };
-    this.#core.audit.record(tx, { event: 'worktree_removed', agent_id, user_id, ip, workdir, details });
+    await this.#core.audit.record(tx, { event: 'worktree_removed', agent_id, user_id, ip, workdir, details });
   }
 }
 
 /** Names the agents that work in the folder, as the reason to keep it; null if none do. */
-function usersOf(reader: Reader, { node_id, workdir }: KeptRow): string | null {
+async function usersOf(reader: Reader, { node_id, workdir }: KeptRow): Promise<string | null> {
   const agents = [
-    ...agentsOfWorktree(reader, node_id, workdir),
-    ...agentsInFolder(reader, node_id, workdir),
+    ...(await agentsOfWorktree(reader, node_id, workdir)),
+    ...(await agentsInFolder(reader, node_id, workdir)),
   ].map(({ id }) => id);
   return agents.length === 0 ? null : `${agents.join(', ')} ${agents.length === 1 ? 'works' : 'work'} in it`;
 }

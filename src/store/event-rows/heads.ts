@@ -12,7 +12,7 @@ const headByAgent = preparedQuery((sql, agent_num: number) =>
 );
 
 /** Returns undefined once the agent is deleted. */
-export function headOf(reader: Reader, agent_num: number): Head | undefined {
+export function headOf(reader: Reader, agent_num: number): Promise<Head | undefined> {
   return reader.get(headByAgent(reader, agent_num));
 }
 
@@ -30,32 +30,32 @@ export function headWithId(reader: Reader, agent_num: number) {
 }
 
 /** Heads of the logs that have events, or had some. */
-export function headsWithEvents(reader: Reader): Head[] {
+export function headsWithEvents(reader: Reader): Promise<Head[]> {
   return reader.all(reader.sql.selectFrom('heads').selectAll().where('last_seq', '>', 0));
 }
 
 /** Whether any agent's log has events, or had some. */
-export function hasEvents(reader: Reader): boolean {
+export async function hasEvents(reader: Reader): Promise<boolean> {
   const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0).limit(1);
-  return reader.get(heads) !== undefined;
+  return (await reader.get(heads)) !== undefined;
 }
 
 /** Numbers of the agents whose logs have, or had, any events. */
-export function agentsWithEvents(reader: Reader): number[] {
+export async function agentsWithEvents(reader: Reader): Promise<number[]> {
   const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0);
-  return reader.all(heads).map(({ agent_num }) => agent_num);
+  return (await reader.all(heads)).map(({ agent_num }) => agent_num);
 }
 
 /** Numbers of the agents whose log has at least `bytes`. */
-export function agentsWithLogBytes(reader: Reader, bytes: number): number[] {
+export async function agentsWithLogBytes(reader: Reader, bytes: number): Promise<number[]> {
   const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0);
-  return reader.all(heads.where('bytes', '>=', bytes)).map(({ agent_num }) => agent_num);
+  return (await reader.all(heads.where('bytes', '>=', bytes))).map(({ agent_num }) => agent_num);
 }
 
 /** Bytes of all logs together, and the agent with the largest one; null if there are no agents. */
-export function logSizes(reader: Reader): { bytes: number; largest: number | null } {
-  const sum = reader.get(reader.sql.selectFrom('heads').select((eb) => eb.fn.sum('bytes').as('bytes')));
-  const largest = reader.get(
+export async function logSizes(reader: Reader): Promise<{ bytes: number; largest: number | null }> {
+  const sum = await reader.get(reader.sql.selectFrom('heads').select((eb) => eb.fn.sum('bytes').as('bytes')));
+  const largest = await reader.get(
     reader.sql.selectFrom('heads').select('agent_num').orderBy('bytes', 'desc').limit(1),
   );
   return { bytes: Number(sum?.bytes ?? 0), largest: largest?.agent_num ?? null };
@@ -64,12 +64,12 @@ export function logSizes(reader: Reader): { bytes: number; largest: number | nul
 const newHead = preparedInsert('heads');
 
 /** Creates the head of a new agent's empty log. */
-export function createHead(writer: Writer, agent_num: number): void {
-  writer.run(newHead(writer, { agent_num, last_seq: 0, first_seq: 1, bytes: 0 }));
+export async function createHead(writer: Writer, agent_num: number): Promise<void> {
+  await writer.run(newHead(writer, { agent_num, last_seq: 0, first_seq: 1, bytes: 0 }));
 }
 
-export function deleteHead(writer: Writer, agent_num: number): void {
-  writer.run(writer.sql.deleteFrom('heads').where('agent_num', '=', agent_num));
+export async function deleteHead(writer: Writer, agent_num: number): Promise<void> {
+  await writer.run(writer.sql.deleteFrom('heads').where('agent_num', '=', agent_num));
 }
 
 const growth = preparedQuery((sql, agent_num: number, events: number, bytes: number) =>
@@ -84,23 +84,33 @@ const growth = preparedQuery((sql, agent_num: number, events: number, bytes: num
  * Assigns the next `events` numbers, grows the log by `bytes`, and returns the last number. Throws `agent not found` if
  * the log does not exist.
  */
-export function allocateSeqs(writer: Writer, agent_num: number, events: number, bytes: number): number {
-  const head = writer.get(growth(writer, agent_num, events, bytes));
+export async function allocateSeqs(
+  writer: Writer,
+  agent_num: number,
+  events: number,
+  bytes: number,
+): Promise<number> {
+  const head = await writer.get(growth(writer, agent_num, events, bytes));
   if (!head) throw problems.agentNotFound();
   return head.last_seq;
 }
 
 /** Sets the last number, so that the next event gets the one after it. */
-export function skipTo(writer: Writer, agent_num: number, last_seq: number): void {
-  writer.run(writer.sql.updateTable('heads').set({ last_seq }).where('agent_num', '=', agent_num));
+export async function skipTo(writer: Writer, agent_num: number, last_seq: number): Promise<void> {
+  await writer.run(writer.sql.updateTable('heads').set({ last_seq }).where('agent_num', '=', agent_num));
 }
 
 /**
  * Adds `bytes`, which is negative after a deletion, to the size of a log, and moves its beginning if `first_seq` is
  * given. Returns false if the agent no longer exists.
  */
-export function resizeHead(writer: Writer, agent_num: number, bytes: number, first_seq?: number): boolean {
-  const { changes } = writer.run(
+export async function resizeHead(
+  writer: Writer,
+  agent_num: number,
+  bytes: number,
+  first_seq?: number,
+): Promise<boolean> {
+  const { changes } = await writer.run(
     writer.sql
       .updateTable('heads')
       .set((eb) => ({ bytes: eb('bytes', '+', bytes), ...(first_seq !== undefined && { first_seq }) }))

@@ -71,24 +71,24 @@ const eventsInRange = preparedQuery(
 export class EventDecoder {
   readonly #sessions = new Map<number, string>();
 
-  event(reader: Reader, row: readonly unknown[]): StoredEvent {
+  async event(reader: Reader, row: readonly unknown[]): Promise<StoredEvent> {
     const bits = row[2] as number;
     const session_num = sessionNum(bits);
     return {
       seq: seqOf(row),
       ts_ms: row[1] as number,
       type: typeName(bits & 7),
-      session_id: session_num === 0 ? null : this.#sessionId(reader, session_num),
+      session_id: session_num === 0 ? null : await this.#sessionId(reader, session_num),
       stream: streamName((bits >> 3) & 3),
       partial: ((bits >> 5) & PARTIAL) !== 0,
       data: dataOf(row),
     };
   }
 
-  #sessionId(reader: Reader, num: number): string {
+  async #sessionId(reader: Reader, num: number): Promise<string> {
     let id = this.#sessions.get(num);
     if (id === undefined) {
-      const row = reader.get(reader.sql.selectFrom('sessions').select('id').where('num', '=', num));
+      const row = await reader.get(reader.sql.selectFrom('sessions').select('id').where('num', '=', num));
       if (!row) throw new Error(`session ${num} of an event does not exist`);
       id = row.id;
       if (this.#sessions.size >= limits.sessions_cached_max) this.#sessions.clear();
@@ -139,12 +139,12 @@ export function selectOutput(
 }
 
 /** The last output of a session on one stream, as text, of at most `rows_max` unsealed events. */
-export function lastOutputText(
+export async function lastOutputText(
   reader: Reader,
   of: { agent_num: number; session_num: number; stream: StreamName },
   rows_max: number,
-): string {
-  const rows = reader.all(
+): Promise<string> {
+  const rows = await reader.all(
     reader.sql
       .selectFrom('events')
       .select(text)
@@ -161,14 +161,20 @@ export function lastOutputText(
 }
 
 /** The number of an agent's first unsealed event from `seq` on; undefined if there is none. */
-export function firstSeqFrom(reader: Reader, agent_num: number, seq: number): number | undefined {
-  return reader.get(
-    reader.sql
-      .selectFrom('events')
-      .select('seq')
-      .where('agent_num', '=', agent_num)
-      .where('seq', '>=', seq)
-      .orderBy('seq')
-      .limit(1),
+export async function firstSeqFrom(
+  reader: Reader,
+  agent_num: number,
+  seq: number,
+): Promise<number | undefined> {
+  return (
+    await reader.get(
+      reader.sql
+        .selectFrom('events')
+        .select('seq')
+        .where('agent_num', '=', agent_num)
+        .where('seq', '>=', seq)
+        .orderBy('seq')
+        .limit(1),
+    )
   )?.seq;
 }

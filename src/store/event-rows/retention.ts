@@ -14,8 +14,13 @@ export interface OldEvent {
 }
 
 /** An agent's oldest events from `seq` on, at most `limit`. */
-export function oldestEvents(reader: Reader, agent_num: number, seq: number, limit: number): OldEvent[] {
-  const rows = reader.all(
+export async function oldestEvents(
+  reader: Reader,
+  agent_num: number,
+  seq: number,
+  limit: number,
+): Promise<OldEvent[]> {
+  const rows = await reader.all(
     reader.sql
       .selectFrom('events')
       .select((eb) => ['seq', 'ts', eb.fn<number>('length', ['data']).as('length')])
@@ -29,8 +34,12 @@ export function oldestEvents(reader: Reader, agent_num: number, seq: number, lim
 }
 
 /** Returns which of these agents have no segments and an oldest event from before `before_ms` (Unix milliseconds). */
-export function unsealedBefore(reader: Reader, agent_nums: readonly number[], before_ms: number): number[] {
-  const found = reader.all(
+export async function unsealedBefore(
+  reader: Reader,
+  agent_nums: readonly number[],
+  before_ms: number,
+): Promise<number[]> {
+  const found = await reader.all(
     reader.sql
       .selectFrom('heads')
       .select('agent_num')
@@ -65,18 +74,28 @@ const newestEvent = preparedQuery((sql, agent_num: number) =>
 );
 
 /** When the newest event that is stored as a row was written (Unix milliseconds); 0 if there is none. */
-export function newestTs(reader: Reader, agent_num: number): number {
-  return reader.get(newestEvent(reader, agent_num))?.ts ?? 0;
+export async function newestTs(reader: Reader, agent_num: number): Promise<number> {
+  return (await reader.get(newestEvent(reader, agent_num)))?.ts ?? 0;
 }
 
 /** Deletes the rows with numbers `from` to `to` (inclusive), except status events. */
-export function deleteEvents(writer: Writer, agent_num: number, from: number, to: number): void {
-  writer.run(rowsBetween(writer, agent_num, from, to).where('type', '<>', STATUS));
+export async function deleteEvents(
+  writer: Writer,
+  agent_num: number,
+  from: number,
+  to: number,
+): Promise<void> {
+  await writer.run(rowsBetween(writer, agent_num, from, to).where('type', '<>', STATUS));
 }
 
 /** Deletes all rows with numbers `from` to `to` (inclusive), for a deleted agent. */
-export function deleteAllEvents(writer: Writer, agent_num: number, from: number, to: number): void {
-  writer.run(rowsBetween(writer, agent_num, from, to));
+export async function deleteAllEvents(
+  writer: Writer,
+  agent_num: number,
+  from: number,
+  to: number,
+): Promise<void> {
+  await writer.run(rowsBetween(writer, agent_num, from, to));
 }
 
 function rowsBetween(writer: Writer, agent_num: number, from: number, to: number) {

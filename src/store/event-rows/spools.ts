@@ -13,8 +13,8 @@ const spoolsBySession = preparedQuery((sql, session_num: number) =>
 );
 
 /** Both spools of a session. The session must exist. */
-export function spoolsOf(reader: Reader, session_num: number): Record<StreamName, SpoolRow> {
-  const rows = reader.all(spoolsBySession(reader, session_num));
+export async function spoolsOf(reader: Reader, session_num: number): Promise<Record<StreamName, SpoolRow>> {
+  const rows = await reader.all(spoolsBySession(reader, session_num));
   const pick = (stream: StreamName) => rows.find((row) => row.stream === streamNumber(stream))!;
   return { stdout: pick('stdout'), stderr: pick('stderr') };
 }
@@ -27,10 +27,10 @@ export function outputBytes({ output, offset }: Pick<SpoolRow, 'output' | 'offse
 const newSpool = preparedInsert('spools');
 
 /** Creates both spools of a new session, at offset 0. */
-export function createSpools(writer: Writer, session_num: number): void {
+export async function createSpools(writer: Writer, session_num: number): Promise<void> {
   for (const stream of streamNames.map(streamNumber)) {
     const row = { session_num, stream, offset: 0, tail: new Uint8Array() };
-    writer.run(newSpool(writer, row));
+    await writer.run(newSpool(writer, row));
   }
 }
 
@@ -38,8 +38,13 @@ export function createSpools(writer: Writer, session_num: number): void {
  * Records that the spool file lost bytes: its beginning now corresponds to the stream's committed offset. Throws `StaleBatch`
  * if that is not `offset`.
  */
-export function rebaseSpool(writer: Writer, session_num: number, stream: StreamName, offset: number): void {
-  const rebased = writer.run(
+export async function rebaseSpool(
+  writer: Writer,
+  session_num: number,
+  stream: StreamName,
+  offset: number,
+): Promise<void> {
+  const rebased = await writer.run(
     writer.sql
       .updateTable('spools')
       .set({ base: offset, tail: new Uint8Array() })
@@ -79,13 +84,13 @@ const move = preparedQuery(
 );
 
 /** Moves a committed offset. Throws `StaleBatch` if the offset is not `from`. */
-export function advanceSpool(
+export async function advanceSpool(
   writer: Writer,
   session_num: number,
   stream: StreamName,
   { from, to, tail, output }: SpoolMove,
-): void {
+): Promise<void> {
   const kept = output === to ? null : output;
-  const moved = writer.run(move(writer, session_num, streamNumber(stream), from, to, tail, kept));
+  const moved = await writer.run(move(writer, session_num, streamNumber(stream), from, to, tail, kept));
   if (moved.changes !== 1) throw new StaleBatch();
 }

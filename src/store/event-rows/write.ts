@@ -48,9 +48,9 @@ function rowBytes(data_bytes: number): number {
   return data_bytes + limits.event_row_bytes;
 }
 
-function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): LogGrowth {
+async function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): Promise<LogGrowth> {
   const bytes = rows.reduce((sum, { data }) => sum + rowBytes(data.length), 0);
-  const last_seq = allocateSeqs(writer, agent_num, rows.length, bytes);
+  const last_seq = await allocateSeqs(writer, agent_num, rows.length, bytes);
   const first_seq = last_seq - rows.length + 1;
   const sets = rows.map((row, i) => [
     agent_num,
@@ -63,7 +63,7 @@ function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): Lo
     row.flags,
     row.data,
   ]);
-  writer.runEach(insertion(writer), sets);
+  await writer.runEach(insertion(writer), sets);
   return { first_seq, last_seq, bytes };
 }
 
@@ -71,20 +71,25 @@ function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): Lo
  * Appends events to an agent's log, in the caller's transaction. Throws `agent not found` or `session not found` if the
  * log or a session of an event does not exist.
  */
-export function appendEvents(writer: Writer, agent_num: number, events: readonly NewEvent[]): LogGrowth {
+export async function appendEvents(
+  writer: Writer,
+  agent_num: number,
+  events: readonly NewEvent[],
+): Promise<LogGrowth> {
   const numOf = sessionNums(writer);
-  const rows = events.map((event): Row => {
+  const rows: Row[] = [];
+  for (const event of events) {
     const { ts_ms, type, session_id, stream, offset, data } = event;
-    return {
+    rows.push({
       ts_ms,
       type,
-      session_num: session_id === null ? null : numOf(session_id),
+      session_num: session_id === null ? null : await numOf(session_id),
       stream,
       offset,
       flags: type === 'output' ? flagsOf(event.partial, typeof data === 'string') : null,
       data: typeof data === 'string' ? Buffer.from(data) : data,
-    };
-  });
+    });
+  }
   return insertRows(writer, agent_num, rows);
 }
 
@@ -97,12 +102,12 @@ const sessionById = preparedQuery((sql, id: string) =>
 );
 
 /** Caches lookups, because consecutive events mostly belong to one session. */
-function sessionNums(writer: Writer): (session_id: string) => number {
+function sessionNums(writer: Writer): (session_id: string) => Promise<number> {
   const known = new Map<string, number>();
-  return (session_id) => {
+  return async (session_id) => {
     let num = known.get(session_id);
     if (num === undefined) {
-      num = writer.get(sessionById(writer, session_id))?.num;
+      num = (await writer.get(sessionById(writer, session_id)))?.num;
       if (num === undefined) throw problems.sessionNotFound();
       known.set(session_id, num);
     }
@@ -121,10 +126,10 @@ export class BatchWriter {
   }
 
   /** Throws `StaleBatch` if the batch does not begin at the committed offset, or `session not found`. */
-  write(writer: Writer, batch: IngestBatch): Appended {
-    const { num, agent_num } = this.#session(writer, batch.session_id);
+  async write(writer: Writer, batch: IngestBatch): Promise<Appended> {
+    const { num, agent_num } = await this.#session(writer, batch.session_id);
     const { ts_ms, stream, bytes, ends, partial, is_text, output_from = batch.from } = batch;
-    advanceSpool(writer, num, stream, { ...batch, output: output_from + bytes.length });
+    await advanceSpool(writer, num, stream, { ...batch, output: output_from + bytes.length });
     const rows = ends.map((end, i): Row => {
       const from = ends[i - 1] ?? 0;
       return {
@@ -137,14 +142,14 @@ export class BatchWriter {
         data: bytes.subarray(from, end),
       };
     });
-    const grown = insertRows(writer, agent_num, rows);
+    const grown = await insertRows(writer, agent_num, rows);
     return { agent_id: batch.agent_id, agent_num, ...grown };
   }
 
-  #session(writer: Writer, session_id: string): { num: number; agent_num: number } {
+  async #session(writer: Writer, session_id: string): Promise<{ num: number; agent_num: number }> {
     let found = this.#sessions.get(session_id);
     if (!found) {
-      found = writer.get(sessionById(writer, session_id));
+      found = await writer.get(sessionById(writer, session_id));
       if (!found) throw problems.sessionNotFound();
       if (this.#sessions.size >= limits.sessions_cached_max) this.#sessions.clear();
       this.#sessions.set(session_id, found);

@@ -141,7 +141,7 @@ async function expectLogMatchesRows(plane: TestPlane, agent_id: string): Promise
       log.flatMap(({ type, session_id }) => (type === 'acp_event' ? [session_id!] : [])),
     );
     for (const session_id of sessions)
-      reader.read((rows) => expectSameState(rows, log, session_id, (event) => texts.get(event)!));
+      await reader.read((rows) => expectSameState(rows, log, session_id, (event) => texts.get(event)!));
   } finally {
     reader.close();
   }

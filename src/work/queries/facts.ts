@@ -10,16 +10,16 @@ export type FactRow = Selectable<Tables['facts']>;
 
 const newFact = preparedInsert('facts');
 
-export function insertFact(tx: Tx, row: Insertable<Tables['facts']>): void {
-  tx.run(newFact(tx, row));
+export async function insertFact(tx: Tx, row: Insertable<Tables['facts']>): Promise<void> {
+  await tx.run(newFact(tx, row));
 }
 
 /**
  * Ensures that a consumer has a cursor for a kind, and returns the cursor's number. A new one starts before the oldest
  * fact, or where the consumer was before it had a cursor for each kind. `now`: Unix milliseconds.
  */
-export function putCursor(tx: Tx, consumer: string, kind: string, now: number): number {
-  const earlier = tx.get(
+export async function putCursor(tx: Tx, consumer: string, kind: string, now: number): Promise<number> {
+  const earlier = await tx.get(
     tx.sql
       .selectFrom('fact_cursors')
       .select('fact_id')
@@ -32,7 +32,7 @@ export function putCursor(tx: Tx, consumer: string, kind: string, now: number): 
     .values(row)
     .onConflict((conflict) => conflict.columns(['kind', 'consumer']).doUpdateSet({ used_at: now }))
     .returning('num');
-  return tx.get(put)!.num;
+  return (await tx.get(put))!.num;
 }
 
 const isPassed = sql<boolean>`NOT EXISTS (
@@ -40,23 +40,23 @@ const isPassed = sql<boolean>`NOT EXISTS (
 )`;
 
 /** Records that a program still uses these cursors, given by number. `now`: Unix milliseconds. */
-export function touchCursors(tx: Tx, cursors: readonly number[], now: number): void {
-  tx.run(tx.sql.updateTable('fact_cursors').set({ used_at: now }).where('num', 'in', cursors));
+export async function touchCursors(tx: Tx, cursors: readonly number[], now: number): Promise<void> {
+  await tx.run(tx.sql.updateTable('fact_cursors').set({ used_at: now }).where('num', 'in', cursors));
 }
 
 /** Deletes the cursors that no program has used since `before` (Unix milliseconds). */
-export function deleteUnusedCursors(tx: Tx, before: number): void {
-  tx.run(tx.sql.deleteFrom('fact_cursors').where('used_at', '<', before));
+export async function deleteUnusedCursors(tx: Tx, before: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('fact_cursors').where('used_at', '<', before));
 }
 
 /**
  * Deletes the facts that every cursor of their kind has passed. Facts of kinds without a cursor are deleted if they were
  * recorded before `before` (Unix milliseconds).
  */
-export function deletePassedFacts(tx: Tx, before: number): void {
+export async function deletePassedFacts(tx: Tx, before: number): Promise<void> {
   const claimed = sql<boolean>`facts.kind IN (SELECT kind FROM fact_cursors)`;
   const passed = tx.sql.deleteFrom('facts').where(isPassed);
-  tx.run(passed.where(({ or, eb }) => or([claimed, eb('ts', '<', before)])));
+  await tx.run(passed.where(({ or, eb }) => or([claimed, eb('ts', '<', before)])));
 }
 
 const allCursors = preparedQuery((builder) =>
@@ -64,8 +64,8 @@ const allCursors = preparedQuery((builder) =>
 );
 
 /** The id of the last fact that each cursor has passed, by the cursor's number. */
-export function getCursors(reader: Reader): Map<number, number> {
-  return new Map(reader.all(allCursors(reader)).map(({ num, fact_id }) => [num, fact_id]));
+export async function getCursors(reader: Reader): Promise<Map<number, number>> {
+  return new Map((await reader.all(allCursors(reader))).map(({ num, fact_id }) => [num, fact_id]));
 }
 
 const nextFacts = preparedQuery((builder, id: number, kinds: string) =>
@@ -79,7 +79,7 @@ const nextFacts = preparedQuery((builder, id: number, kinds: string) =>
 );
 
 /** Facts of these kinds after this id, oldest first, at most `limits.facts_per_transaction`. */
-export function factsAfter(reader: Reader, id: number, kinds: readonly string[]): FactRow[] {
+export function factsAfter(reader: Reader, id: number, kinds: readonly string[]): Promise<FactRow[]> {
   return reader.all(nextFacts(reader, id, JSON.stringify(kinds)));
 }
 
@@ -98,13 +98,17 @@ const passedFacts = preparedQuery((builder, ids: string) =>
 );
 
 /** Moves cursors past these facts, and deletes those of the facts that every cursor of their kind has passed. */
-export function passFacts(tx: Tx, cursors: readonly number[], fact_ids: readonly number[]): void {
-  tx.run(movedCursors(tx, JSON.stringify(cursors), fact_ids.at(-1)!));
-  tx.run(passedFacts(tx, JSON.stringify(fact_ids)));
+export async function passFacts(
+  tx: Tx,
+  cursors: readonly number[],
+  fact_ids: readonly number[],
+): Promise<void> {
+  await tx.run(movedCursors(tx, JSON.stringify(cursors), fact_ids.at(-1)!));
+  await tx.run(passedFacts(tx, JSON.stringify(fact_ids)));
 }
 
 /** The number of facts of other kinds than these. */
-export function countFactsExcept(reader: Reader, kinds: readonly string[]): number {
+export async function countFactsExcept(reader: Reader, kinds: readonly string[]): Promise<number> {
   const others = reader.sql.selectFrom('facts').where('kind', 'not in', kinds);
-  return reader.get(others.select((fn) => fn.fn.countAll<number>().as('facts')))!.facts;
+  return (await reader.get(others.select((fn) => fn.fn.countAll<number>().as('facts'))))!.facts;
 }

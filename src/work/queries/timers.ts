@@ -15,8 +15,8 @@ const setTimer = preparedQuery((builder, kind: string, ref: string, due_at: numb
 );
 
 /** Sets a timer, or moves the one of this kind and ref. */
-export function putTimer(tx: Tx, { kind, ref, due_at, payload }: TimerRow): void {
-  tx.run(setTimer(tx, kind, ref, due_at, payload));
+export async function putTimer(tx: Tx, { kind, ref, due_at, payload }: TimerRow): Promise<void> {
+  await tx.run(setTimer(tx, kind, ref, due_at, payload));
 }
 
 /** The expression keeps SQLite from using the index by kind, which would read and sort all timers of these kinds. */
@@ -36,20 +36,20 @@ const earliestTimer = preparedQuery((builder, kinds: string) =>
 );
 
 /** The timer of these kinds that is due first. */
-export function firstTimer(reader: Reader, kinds: readonly string[]): TimerRow | undefined {
+export function firstTimer(reader: Reader, kinds: readonly string[]): Promise<TimerRow | undefined> {
   return reader.get(earliestTimer(reader, JSON.stringify(kinds)));
 }
 
 /** The number of timers of other kinds than these. */
-export function countTimersExcept(reader: Reader, kinds: readonly string[]): number {
+export async function countTimersExcept(reader: Reader, kinds: readonly string[]): Promise<number> {
   const others = reader.sql.selectFrom('timers').where('kind', 'not in', kinds);
-  return reader.get(others.select((fn) => fn.fn.countAll<number>().as('timers')))!.timers;
+  return (await reader.get(others.select((fn) => fn.fn.countAll<number>().as('timers'))))!.timers;
 }
 
 /** Returns whether there is such a timer. */
-export function moveTimer(tx: Tx, kind: string, ref: string, due_at: number): boolean {
+export async function moveTimer(tx: Tx, kind: string, ref: string, due_at: number): Promise<boolean> {
   const moved = tx.sql.updateTable('timers').set({ due_at }).where('kind', '=', kind).where('ref', '=', ref);
-  return tx.run(moved).changes > 0;
+  return (await tx.run(moved)).changes > 0;
 }
 
 const deletedTimer = preparedQuery((builder, kind: string, ref: string) =>
@@ -57,6 +57,6 @@ const deletedTimer = preparedQuery((builder, kind: string, ref: string) =>
 );
 
 /** Idempotent. */
-export function deleteTimer(tx: Tx, kind: string, ref: string): void {
-  tx.run(deletedTimer(tx, kind, ref));
+export async function deleteTimer(tx: Tx, kind: string, ref: string): Promise<void> {
+  await tx.run(deletedTimer(tx, kind, ref));
 }

@@ -23,13 +23,13 @@ test('a conversation continues from a state that an earlier version stored', asy
   acp.requestPermission('first');
   await pending(1);
   await fixture.close();
-  await fixture.store.write((tx) => {
-    const { state } = tx.get(tx.sql.selectFrom('acp_states').select('state'))!;
+  await fixture.store.write(async (tx) => {
+    const { state } = (await tx.get(tx.sql.selectFrom('acp_states').select('state')))!;
     const before = state
       .replace('"received_count":1', '"asking_count":1')
       .replace('"received":', '"asking":');
     expect(before).not.toContain('received');
-    tx.run(tx.sql.updateTable('acp_states').set({ state: before }));
+    await tx.run(tx.sql.updateTable('acp_states').set({ state: before }));
   });
   await fixture.open();
   acp.requestPermission('second');
@@ -55,16 +55,16 @@ test('a transaction that is rolled back leaves no state in memory', async () => 
   const load = () => store.read((reader) => loadAcpState(reader, 1));
   await vi.waitFor(async () => expect((await load()).phase).toBe('ready'), SOON);
   const before = await load();
-  const undone = store.write((tx) => {
-    storeAcpState(tx, 1, { ...before, title: 'undone' });
-    expect(loadAcpState(tx, 1).title).toBe('undone');
+  const undone = store.write(async (tx) => {
+    await storeAcpState(tx, 1, { ...before, title: 'undone' });
+    expect((await loadAcpState(tx, 1)).title).toBe('undone');
     throw new Error('no');
   });
   await expect(undone).rejects.toThrow('no');
   expect(await load()).toEqual(before);
   // Between the write and its commit, readers see the committed state, and later transactions of the group the new one.
   const renamed = store.write((tx) => storeAcpState(tx, 1, { ...before, title: 'renamed' }));
-  const seen = store.write((tx) => loadAcpState(tx, 1).title);
+  const seen = store.write(async (tx) => (await loadAcpState(tx, 1)).title);
   expect((await load()).title).toBe(before.title);
   await renamed;
   expect([await seen, (await load()).title]).toEqual(['renamed', 'renamed']);

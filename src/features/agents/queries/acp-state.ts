@@ -21,8 +21,8 @@ const renamed = [
 ] as const;
 
 /** The stored state, or the initial one. */
-export function loadAcpState(reader: Reader, session_num: number): AcpState {
-  return toAcpState(session_num, reader.get(stateOf(reader, session_num))?.state ?? null);
+export async function loadAcpState(reader: Reader, session_num: number): Promise<AcpState> {
+  return toAcpState(session_num, (await reader.get(stateOf(reader, session_num)))?.state ?? null);
 }
 
 /**
@@ -43,8 +43,8 @@ export function toAcpState(session_num: number, text: string | null): AcpState {
   return state;
 }
 
-export function storeAcpState(tx: Tx, session_num: number, state: AcpState): void {
-  tx.run(keep(tx, session_num, JSON.stringify(state)));
+export async function storeAcpState(tx: Tx, session_num: number, state: AcpState): Promise<void> {
+  await tx.run(keep(tx, session_num, JSON.stringify(state)));
 }
 
 function parseState(text: string): Partial<AcpState> {

@@ -1,10 +1,9 @@
 /** SQL for agents, sessions and spools. The rules are in the service. */
 import { type ExpressionBuilder, type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
-import type { StreamName } from '../../../core/event.ts';
 import type { View } from '../../../core/policy.ts';
 import type { Session } from '../../../core/session.ts';
-import { createSpools, type SpoolRow } from '../../../store/event-rows/spools.ts';
+import { createSpools, spoolsOf } from '../../../store/event-rows/spools.ts';
 import { preparedInsert, preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
@@ -98,33 +97,37 @@ function pendingQuestions(eb: ExpressionBuilder<Tables, 'agents'>) {
 
 const agentById = preparedQuery((sql, id: string) => agentQuery(sql).where('agents.id', '=', id));
 
-export function findAgent(reader: Reader, id: string): AgentRow | undefined {
-  return reader.get(agentById(reader, id)) as AgentRow | undefined;
+export async function findAgent(reader: Reader, id: string): Promise<AgentRow | undefined> {
+  return (await reader.get(agentById(reader, id))) as AgentRow | undefined;
 }
 
 /** The agents for which this worktree was created: one, or all agents of a member in one run. */
-export function agentsOfWorktree(reader: Reader, node_id: string, workdir: string): AgentRow[] {
-  return reader.all(
+export async function agentsOfWorktree(
+  reader: Reader,
+  node_id: string,
+  workdir: string,
+): Promise<AgentRow[]> {
+  return (await reader.all(
     agentQuery(reader.sql)
       .where('agents.node_id', '=', node_id)
       .where('agents.workdir', '=', workdir)
       .where('agents.worktree_mode', '=', 'create_worktree'),
-  ) as AgentRow[];
+  )) as AgentRow[];
 }
 
 /** The agents that use this existing folder. `path`: a real path. Agents whose workdir is a symbolic link are not found. */
-export function agentsInFolder(reader: Reader, node_id: string, path: string): AgentRow[] {
-  return reader.all(
+export async function agentsInFolder(reader: Reader, node_id: string, path: string): Promise<AgentRow[]> {
+  return (await reader.all(
     agentQuery(reader.sql)
       .where('agents.node_id', '=', node_id)
       .where(sql<boolean>`rtrim(agents.workdir, '/') = ${path}`)
       .where('agents.worktree_mode', '=', 'use_existing'),
-  ) as AgentRow[];
+  )) as AgentRow[];
 }
 
-export function ownsAgents(reader: Reader, user_id: string): boolean {
+export async function ownsAgents(reader: Reader, user_id: string): Promise<boolean> {
   const agents = reader.sql.selectFrom('agents').select('id').where('owner_id', '=', user_id);
-  return reader.get(agents.limit(1)) !== undefined;
+  return (await reader.get(agents.limit(1))) !== undefined;
 }
 
 const placeInTeam = preparedQuery((sql, num: number) =>
@@ -141,13 +144,13 @@ export function partOfTeam(reader: Reader, num: number) {
 }
 
 /** Ids of a node's agents that are marked stale. */
-export function staleAgents(reader: Reader, node_id: string): string[] {
+export async function staleAgents(reader: Reader, node_id: string): Promise<string[]> {
   const stale = reader.sql.selectFrom('agents').select('id').where('node_id', '=', node_id);
-  return reader.all(stale.where('stale_since', 'is not', null)).map(({ id }) => id);
+  return (await reader.all(stale.where('stale_since', 'is not', null))).map(({ id }) => id);
 }
 
 /** Ids of a node's agents that have a live session and are not marked stale. */
-export function agentsToMarkStale(reader: Reader, node_id: string): string[] {
+export async function agentsToMarkStale(reader: Reader, node_id: string): Promise<string[]> {
   const live = reader.sql.selectFrom('sessions').select('id').where('state', '<>', 'ended');
   const agents = reader.sql
     .selectFrom('agents')
@@ -155,19 +158,23 @@ export function agentsToMarkStale(reader: Reader, node_id: string): string[] {
     .where('node_id', '=', node_id)
     .where('stale_since', 'is', null)
     .where('session_id', 'in', live);
-  return reader.all(agents).map(({ id }) => id);
+  return (await reader.all(agents)).map(({ id }) => id);
 }
 
 /** The running agent of a run's member. If an earlier one is still running too, the newest. */
-export function runningMember(reader: Reader, run_num: number, member_id: string): AgentRow | undefined {
-  return reader.get(
+export async function runningMember(
+  reader: Reader,
+  run_num: number,
+  member_id: string,
+): Promise<AgentRow | undefined> {
+  return (await reader.get(
     agentQuery(reader.sql)
       .where('agents.run_num', '=', run_num)
       .where('agents.member_id', '=', member_id)
       .where('agents.status', '=', 'running')
       .orderBy('agents.num', 'desc')
       .limit(1),
-  ) as AgentRow | undefined;
+  )) as AgentRow | undefined;
 }
 
 export interface AgentFilter {
@@ -205,54 +212,52 @@ export function agentsOfRun(reader: Reader, run_num: number) {
  * Agents without a live session whose run ended before `before` (Unix ms) or was deleted, and that have not changed since
  * then. At most `limit` of each node, oldest first.
  */
-export function expiredRunAgents(
+export async function expiredRunAgents(
   reader: Reader,
   before: number,
   limit: number,
-): { id: string; node_id: string }[] {
+): Promise<{ id: string; node_id: string }[]> {
   const nodes = reader.sql
     .selectFrom('agents')
     .select('node_id')
     .distinct()
     .where('member_id', 'is not', null);
-  return reader.all(nodes).flatMap(({ node_id }) =>
-    reader.all(
-      reader.sql
-        .selectFrom('agents')
-        .leftJoin('runs', 'runs.num', 'agents.run_num')
-        .leftJoin('sessions', 'sessions.id', 'agents.session_id')
-        .select(['agents.id', 'agents.node_id'])
-        .where('agents.node_id', '=', node_id)
-        .where('agents.member_id', 'is not', null)
-        .where('agents.updated_at', '<', before)
-        .where((eb) => eb.or([eb('agents.run_num', 'is', null), eb('runs.ended_at', '<', before)]))
-        .where((eb) =>
-          eb.or([
-            eb('runs.status', 'is', null),
-            eb('runs.status', 'in', ['completed', 'failed', 'cancelled']),
-          ]),
-        )
-        .where((eb) => eb.or([eb('sessions.state', 'is', null), eb('sessions.state', '=', 'ended')]))
-        .orderBy('agents.num')
-        .limit(limit),
-    ),
-  );
+  const expired: { id: string; node_id: string }[] = [];
+  for (const { node_id } of await reader.all(nodes)) {
+    const agents = reader.sql
+      .selectFrom('agents')
+      .leftJoin('runs', 'runs.num', 'agents.run_num')
+      .leftJoin('sessions', 'sessions.id', 'agents.session_id')
+      .select(['agents.id', 'agents.node_id'])
+      .where('agents.node_id', '=', node_id)
+      .where('agents.member_id', 'is not', null)
+      .where('agents.updated_at', '<', before)
+      .where((eb) => eb.or([eb('agents.run_num', 'is', null), eb('runs.ended_at', '<', before)]))
+      .where((eb) =>
+        eb.or([eb('runs.status', 'is', null), eb('runs.status', 'in', ['completed', 'failed', 'cancelled'])]),
+      )
+      .where((eb) => eb.or([eb('sessions.state', 'is', null), eb('sessions.state', '=', 'ended')]))
+      .orderBy('agents.num')
+      .limit(limit);
+    expired.push(...(await reader.all(agents)));
+  }
+  return expired;
 }
 
 /** The agents of a run that have a live session. */
-export function liveAgentsOfRun(reader: Reader, run_num: number): AgentRow[] {
-  return reader.all(
+export async function liveAgentsOfRun(reader: Reader, run_num: number): Promise<AgentRow[]> {
+  return (await reader.all(
     agentQuery(reader.sql)
       .where('agents.run_num', '=', run_num)
       .where('sessions.state', '<>', 'ended')
       .orderBy('agents.num'),
-  ) as AgentRow[];
+  )) as AgentRow[];
 }
 
 /** Records that the end of a run stops its agents, except those that are already being stopped. */
-export function markStoppedByRun(tx: Tx, run_num: number, end: RunEnd): void {
+export async function markStoppedByRun(tx: Tx, run_num: number, end: RunEnd): Promise<void> {
   const of_run = tx.sql.selectFrom('agents').select('session_id').where('run_num', '=', run_num);
-  tx.run(
+  await tx.run(
     tx.sql
       .updateTable('sessions')
       .set({ stopped_by_run: end })
@@ -263,7 +268,7 @@ export function markStoppedByRun(tx: Tx, run_num: number, end: RunEnd): void {
 }
 
 /** Newest first. */
-export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
+export async function listAgents(reader: Reader, filter: AgentFilter): Promise<AgentRow[]> {
   let query = agentQuery(reader.sql).where(agentInView(reader, filter.view)).orderBy('agents.num', 'desc');
   if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
   if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
@@ -284,7 +289,7 @@ export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   }
   if (filter.before_num !== undefined) query = query.where('agents.num', '<', filter.before_num);
   if (filter.limit !== undefined) query = query.limit(filter.limit);
-  return reader.all(query) as AgentRow[];
+  return (await reader.all(query)) as AgentRow[];
 }
 
 const namesakes = preparedQuery((sql, owner_id: string, name: string, num_limit: number) =>
@@ -305,35 +310,35 @@ const namesakeCount = preparedQuery((sql, owner_id: string, name: string) =>
 );
 
 /** How many agents of a user have exactly this name, and the ids of the newest, at most `limit`. */
-export function idsNamed(reader: Reader, owner_id: string, name: string, limit: number) {
-  const ids = reader.all(namesakes(reader, owner_id, name, limit)).map(({ id }) => id);
-  return { ids, count: reader.get(namesakeCount(reader, owner_id, name))!.count };
+export async function idsNamed(reader: Reader, owner_id: string, name: string, limit: number) {
+  const ids = (await reader.all(namesakes(reader, owner_id, name, limit))).map(({ id }) => id);
+  return { ids, count: (await reader.get(namesakeCount(reader, owner_id, name)))!.count };
 }
 
 /** A user's agents of exactly this name, newest first. */
-export function agentsNamed(reader: Reader, owner_id: string, name: string): AgentRow[] {
-  return reader.all(
+export async function agentsNamed(reader: Reader, owner_id: string, name: string): Promise<AgentRow[]> {
+  return (await reader.all(
     agentQuery(reader.sql)
       .where('agents.owner_id', '=', owner_id)
       .where('agents.name', '=', name)
       .orderBy('agents.num', 'desc'),
-  ) as AgentRow[];
+  )) as AgentRow[];
 }
 
 const newAgent = preparedInsert('agents', 'num');
 const changedAgent = preparedUpdate('agents', 'num');
 
 /** Returns the new row's `num`. */
-export function insertAgent(tx: Tx, row: Insertable<Tables['agents']>): number {
-  return tx.get(newAgent(tx, row))!.num;
+export async function insertAgent(tx: Tx, row: Insertable<Tables['agents']>): Promise<number> {
+  return (await tx.get(newAgent(tx, row)))!.num;
 }
 
-export function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): void {
-  tx.run(changedAgent(tx, changes, num));
+export async function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): Promise<void> {
+  await tx.run(changedAgent(tx, changes, num));
 }
 
-export function deleteAgent(tx: Tx, num: number): void {
-  tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
+export async function deleteAgent(tx: Tx, num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
 }
 
 export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent {
@@ -415,7 +420,7 @@ function sessionQuery(sql: Reader['sql']) {
 
 const sessionById = preparedQuery((sql, id: string) => sessionQuery(sql).where('sessions.id', '=', id));
 
-export function findSession(reader: Reader, id: string): SessionRow | undefined {
+export function findSession(reader: Reader, id: string): Promise<SessionRow | undefined> {
   return reader.get(sessionById(reader, id));
 }
 
@@ -430,7 +435,7 @@ const acpSessionById = preparedQuery((sql, id: string) =>
 );
 
 /** A session with the columns of its agent that a transaction over its messages needs, and its stored state as text. */
-export type AcpSessionRow = NonNullable<ReturnType<typeof findAcpSession>>;
+export type AcpSessionRow = NonNullable<Awaited<ReturnType<typeof findAcpSession>>>;
 
 /**
  * One statement, because every message needs all of it. Three statements, with columns of the agent that are computed from
@@ -441,7 +446,7 @@ export function findAcpSession(reader: Reader, id: string) {
 }
 
 /** Sessions of a node that are not known to have ended. */
-export function liveSessions(reader: Reader, node_id: string): SessionRow[] {
+export function liveSessions(reader: Reader, node_id: string): Promise<SessionRow[]> {
   return reader.all(
     sessionQuery(reader.sql).where('sessions.node_id', '=', node_id).where('sessions.state', '<>', 'ended'),
   );
@@ -452,7 +457,7 @@ export function listSessions(
   reader: Reader,
   agent_num: number,
   page: { before_number?: number | undefined; limit?: number | undefined } = {},
-): SessionRow[] {
+): Promise<SessionRow[]> {
   let query = sessionQuery(reader.sql).where('agent_num', '=', agent_num).orderBy('number', 'desc');
   if (page.before_number !== undefined) query = query.where('number', '<', page.before_number);
   if (page.limit !== undefined) query = query.limit(page.limit);
@@ -463,21 +468,26 @@ const newSession = preparedInsert('sessions', 'num');
 const changedSession = preparedUpdate('sessions', 'num');
 
 /** Inserts a session with both spools at offset 0. Returns its `num`. */
-export function insertSession(tx: Tx, row: Insertable<Tables['sessions']>): number {
-  const num = tx.get(newSession(tx, row))!.num;
-  createSpools(tx, num);
+export async function insertSession(tx: Tx, row: Insertable<Tables['sessions']>): Promise<number> {
+  const num = (await tx.get(newSession(tx, row)))!.num;
+  await createSpools(tx, num);
   return num;
 }
 
-export function updateSession(tx: Tx, num: number, changes: Updateable<Tables['sessions']>): void {
-  tx.run(changedSession(tx, changes, num));
+export async function updateSession(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['sessions']>,
+): Promise<void> {
+  await tx.run(changedSession(tx, changes, num));
 }
 
-export function deleteSession(tx: Tx, num: number): void {
-  tx.run(tx.sql.deleteFrom('sessions').where('num', '=', num));
+export async function deleteSession(tx: Tx, num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('sessions').where('num', '=', num));
 }
 
-export function toSession(row: SessionRow, spools: Record<StreamName, SpoolRow>): Session {
+export async function toSession(reader: Reader, row: SessionRow): Promise<Session> {
+  const spools = await spoolsOf(reader, row.num);
   return {
     id: row.id,
     agent_id: row.agent_id,

@@ -15,8 +15,8 @@ const markOf = preparedQuery((sql, user_id: string, agent_num: number) =>
 );
 
 /** The number of the last event that the user has seen; 0: none. */
-export function seenBy(reader: Reader, user_id: string, agent_num: number): number {
-  return reader.get(markOf(reader, user_id, agent_num))?.last_seen ?? 0;
+export async function seenBy(reader: Reader, user_id: string, agent_num: number): Promise<number> {
+  return (await reader.get(markOf(reader, user_id, agent_num)))?.last_seen ?? 0;
 }
 
 /** A user's marks on the agents in the view, oldest agent first. */
@@ -38,9 +38,9 @@ export function listSeen(
   return reader.all(query);
 }
 
-export function raiseSeen(tx: Tx, mark: Omit<Insertable<Tables['agents_seen']>, 'num'>): void {
+export async function raiseSeen(tx: Tx, mark: Omit<Insertable<Tables['agents_seen']>, 'num'>): Promise<void> {
   const { last_seen } = mark;
-  tx.run(
+  await tx.run(
     tx.sql
       .insertInto('agents_seen')
       .values(mark)

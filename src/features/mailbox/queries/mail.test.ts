@@ -9,7 +9,7 @@ test('reading an inbox does not scan acknowledged mail', async () => {
   const fixture = await openMailFixture();
   const database = new DatabaseSync(fixture.store.source.path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
-  const planOf = (filter: Omit<InboxFilter, 'to_actor_id' | 'limit'>): string => {
+  const planOf = async (filter: Omit<InboxFilter, 'to_actor_id' | 'limit'>): Promise<string> => {
     let plan = '';
     const all = (query: Compilable) => {
       const { sql: text, parameters } = query.compile();
@@ -17,13 +17,13 @@ test('reading an inbox does not scan acknowledged mail', async () => {
       plan = steps.map(({ detail }) => detail).join('\n');
       return [];
     };
-    listInbox({ sql, all } as unknown as Reader, { to_actor_id: 'a@team', limit: 1, ...filter });
+    await listInbox({ sql, all } as unknown as Reader, { to_actor_id: 'a@team', limit: 1, ...filter });
     return plan;
   };
   try {
     const view = { user_id: 'usr_1', limits: null };
     for (const filter of [{}, { run_num: 1 }, { view }, { run_num: 1, view }])
-      expect(planOf(filter)).toContain('USING INDEX mail_inbox');
+      expect(await planOf(filter)).toContain('USING INDEX mail_inbox');
   } finally {
     database.close();
     await fixture.end();

@@ -34,24 +34,28 @@ const mailByKey = preparedQuery((builder, from_actor_id: string, key: string) =>
   mailQuery(builder).where('mail.from_actor_id', '=', from_actor_id).where('mail.idempotency_key', '=', key),
 );
 
-export function findMail(reader: Reader, num: number): MailRow | undefined {
+export function findMail(reader: Reader, num: number): Promise<MailRow | undefined> {
   return reader.get(mailByNum(reader, num));
 }
 
 /** The message that a sender sent with this idempotency key. */
-export function findMailOfKey(reader: Reader, from_actor_id: string, key: string): MailRow | undefined {
+export function findMailOfKey(
+  reader: Reader,
+  from_actor_id: string,
+  key: string,
+): Promise<MailRow | undefined> {
   return reader.get(mailByKey(reader, from_actor_id, key));
 }
 
 const newMail = preparedInsert('mail', 'num');
 const changedMail = preparedUpdate('mail', 'num');
 
-export function insertMail(tx: Tx, row: Insertable<Tables['mail']>): number {
-  return tx.get(newMail(tx, row))!.num;
+export async function insertMail(tx: Tx, row: Insertable<Tables['mail']>): Promise<number> {
+  return (await tx.get(newMail(tx, row)))!.num;
 }
 
-export function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail']>): void {
-  tx.run(changedMail(tx, changes, num));
+export async function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail']>): Promise<void> {
+  await tx.run(changedMail(tx, changes, num));
 }
 
 export interface InboxFilter {
@@ -72,7 +76,7 @@ const inboxOfRun = preparedQuery((builder, to_actor_id: string, run_num: number,
 );
 
 /** Oldest first. */
-export function listInbox(reader: Reader, filter: InboxFilter): MailRow[] {
+export function listInbox(reader: Reader, filter: InboxFilter): Promise<MailRow[]> {
   const { to_actor_id, run_num, view, status, limit } = filter;
   if (view === undefined && status === undefined) {
     if (run_num === undefined) return reader.all(inboxOf(reader, to_actor_id, limit));
@@ -114,7 +118,7 @@ export function mailToMention(
   run: RunAttempt,
   to_actor_id: string,
   limit: number,
-): MailRow[] {
+): Promise<MailRow[]> {
   return reader.all(
     inboxQuery(reader, run, to_actor_id)
       .leftJoin('prompts', 'prompts.id', 'mail.prompt_id')
@@ -140,13 +144,18 @@ export function mailOfPrompt(
   run: RunAttempt,
   to_actor_id: string,
   prompt_id: string,
-): MailRow[] {
+): Promise<MailRow[]> {
   const named = inboxQuery(reader, run, to_actor_id).where('mail.prompt_id', '=', prompt_id);
   return reader.all(named.where('mail.status', '=', 'pending').orderBy('mail.num'));
 }
 
 /** All mail of a run, including dead letters, oldest first. */
-export function listMailOfRun(reader: Reader, run_num: number, after_num: number, limit?: number): MailRow[] {
+export function listMailOfRun(
+  reader: Reader,
+  run_num: number,
+  after_num: number,
+  limit?: number,
+): Promise<MailRow[]> {
   const query = mailQuery(reader.sql)
     .where('mail.run_num', '=', run_num)
     .where('mail.num', '>', after_num)
@@ -169,15 +178,15 @@ const countOfRun = preparedQuery((builder, run_num: number) =>
 );
 
 /** Whether a run has at least `count` messages. They are counted only if their numbers leave space for as many. */
-export function hasMail(reader: Reader, run_num: number, count: number): boolean {
-  const { first, last } = reader.get(spanOfRun(reader, run_num))!;
+export async function hasMail(reader: Reader, run_num: number, count: number): Promise<boolean> {
+  const { first, last } = (await reader.get(spanOfRun(reader, run_num)))!;
   if ((last ?? 0) - (first ?? 0) + 1 < count) return false;
-  return reader.get(countOfRun(reader, run_num))!.count >= count;
+  return (await reader.get(countOfRun(reader, run_num)))!.count >= count;
 }
 
 /** Number of unacknowledged messages per actor in this attempt of the run; actors without any are left out. */
-export function countUnacknowledged(reader: Reader, run: RunAttempt): Map<string, number> {
-  const rows = reader.all(
+export async function countUnacknowledged(reader: Reader, run: RunAttempt): Promise<Map<string, number>> {
+  const rows = await reader.all(
     reader.sql
       .selectFrom('mail')
       .select(['to_actor_id', ({ fn }) => fn.countAll<number>().as('count')])
@@ -190,7 +199,7 @@ export function countUnacknowledged(reader: Reader, run: RunAttempt): Map<string
 }
 
 /** Unacknowledged mail of earlier attempts of the run. */
-export function staleMail(reader: Reader, run: RunAttempt): MailRow[] {
+export function staleMail(reader: Reader, run: RunAttempt): Promise<MailRow[]> {
   return reader.all(
     mailQuery(reader.sql)
       .where('mail.run_num', '=', run.num)
@@ -227,15 +236,15 @@ const highestHops = preparedQuery(
  * received work: at `work_at` (Unix ms), or with the latest message that starts a chain. That message is included.
  * Returns null if there are no such messages.
  */
-export function maxHopsReceived(
+export async function maxHopsReceived(
   reader: Reader,
   run: RunAttempt,
   actor_id: string,
   work_at: number,
-): number | null {
-  const start = reader.get(chainStart(reader, actor_id, run.num, run.attempt));
+): Promise<number | null> {
+  const start = await reader.get(chainStart(reader, actor_id, run.num, run.attempt));
   const since = Math.max(start?.at ?? 0, work_at);
-  return reader.get(highestHops(reader, actor_id, run.num, run.attempt, since))?.hops ?? null;
+  return (await reader.get(highestHops(reader, actor_id, run.num, run.attempt, since)))?.hops ?? null;
 }
 
 const newestAttempt = preparedQuery((builder, run_num: number, run_attempt: number, member_id: string) =>
@@ -257,9 +266,9 @@ const newestPrompt = preparedQuery((builder, run_num: number, member_id: string)
 );
 
 /** When a member last received a step, a round or a person's prompt, Unix ms; 0: never. */
-export function lastWorkAt(reader: Reader, run: RunAttempt, member_id: string): number {
-  const attempt = reader.get(newestAttempt(reader, run.num, run.attempt, member_id));
-  const prompt = reader.get(newestPrompt(reader, run.num, member_id));
+export async function lastWorkAt(reader: Reader, run: RunAttempt, member_id: string): Promise<number> {
+  const attempt = await reader.get(newestAttempt(reader, run.num, run.attempt, member_id));
+  const prompt = await reader.get(newestPrompt(reader, run.num, member_id));
   return Math.max(attempt?.at ?? 0, prompt?.at ?? 0);
 }
 

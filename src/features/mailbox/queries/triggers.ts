@@ -17,7 +17,7 @@ function triggerQuery(sql: Reader['sql']) {
     .select('runs.id as run_id');
 }
 
-export function findTrigger(reader: Reader, id: string): TriggerRow | undefined {
+export function findTrigger(reader: Reader, id: string): Promise<TriggerRow | undefined> {
   return reader.get(triggerQuery(reader.sql).where('triggers.id', '=', id));
 }
 
@@ -32,7 +32,7 @@ export interface TriggerFilter {
 }
 
 /** Newest first. */
-export function listTriggers(reader: Reader, filter: TriggerFilter): TriggerRow[] {
+export function listTriggers(reader: Reader, filter: TriggerFilter): Promise<TriggerRow[]> {
   let query = triggerQuery(reader.sql).orderBy('triggers.num', 'desc');
   if (filter.actor_id !== undefined) query = query.where('triggers.actor_id', '=', filter.actor_id);
   if (filter.run_num !== undefined) query = query.where('triggers.run_num', '=', filter.run_num);
@@ -42,20 +42,24 @@ export function listTriggers(reader: Reader, filter: TriggerFilter): TriggerRow[
   return reader.all(filter.limit === undefined ? query : query.limit(filter.limit));
 }
 
-export function triggersOfRun(reader: Reader, run_num: number): TriggerRow[] {
+export function triggersOfRun(reader: Reader, run_num: number): Promise<TriggerRow[]> {
   return reader.all(triggerQuery(reader.sql).where('triggers.run_num', '=', run_num));
 }
 
-export function insertTrigger(tx: Tx, row: Insertable<Tables['triggers']>): void {
-  tx.run(tx.sql.insertInto('triggers').values(row));
+export async function insertTrigger(tx: Tx, row: Insertable<Tables['triggers']>): Promise<void> {
+  await tx.run(tx.sql.insertInto('triggers').values(row));
 }
 
-export function updateTrigger(tx: Tx, num: number, changes: Updateable<Tables['triggers']>): void {
-  tx.run(tx.sql.updateTable('triggers').set(changes).where('num', '=', num));
+export async function updateTrigger(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['triggers']>,
+): Promise<void> {
+  await tx.run(tx.sql.updateTable('triggers').set(changes).where('num', '=', num));
 }
 
-export function deleteTrigger(tx: Tx, num: number): void {
-  tx.run(tx.sql.deleteFrom('triggers').where('num', '=', num));
+export async function deleteTrigger(tx: Tx, num: number): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('triggers').where('num', '=', num));
 }
 
 export function toTrigger(row: TriggerRow): Trigger {

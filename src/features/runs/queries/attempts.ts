@@ -53,30 +53,30 @@ const newAttempt = preparedInsert('run_attempts', 'num');
 const changedAttempt = preparedUpdate('run_attempts', 'num');
 
 /** Returns the num of the new attempt. */
-export function insertAttempt(tx: Tx, { target, ...attempt }: NewAttempt): number {
+export async function insertAttempt(tx: Tx, { target, ...attempt }: NewAttempt): Promise<number> {
   const row = { ...attempt, ...toColumns(target), over: 0 } as const;
-  return tx.get(newAttempt(tx, row))!.num;
+  return (await tx.get(newAttempt(tx, row)))!.num;
 }
 
-export function updateAttempt(
+export async function updateAttempt(
   tx: Tx,
   num: number,
   changes: Partial<Pick<Attempt, 'session_id' | 'prompt_id' | 'started_at'>>,
-): void {
-  tx.run(changedAttempt(tx, changes, num));
+): Promise<void> {
+  await tx.run(changedAttempt(tx, changes, num));
 }
 
 /** `ended_at`: Unix ms. */
-export function endAttempt(tx: Tx, num: number, ended_at: number): void {
-  tx.run(changedAttempt(tx, { over: 1, ended_at }, num));
+export async function endAttempt(tx: Tx, num: number, ended_at: number): Promise<void> {
+  await tx.run(changedAttempt(tx, { over: 1, ended_at }, num));
 }
 
 const attemptByNum = preparedQuery((builder, num: number) =>
   builder.selectFrom('run_attempts').selectAll().where('num', '=', num),
 );
 
-export function attemptOfNum(reader: Reader, num: number): Attempt | undefined {
-  return decoded(reader.get(attemptByNum(reader, num)) as AttemptRow | undefined);
+export async function attemptOfNum(reader: Reader, num: number): Promise<Attempt | undefined> {
+  return decoded((await reader.get(attemptByNum(reader, num))) as AttemptRow | undefined);
 }
 
 const attemptByKey = preparedQuery(
@@ -90,14 +90,16 @@ const attemptByKey = preparedQuery(
       .where('attempt', '=', attempt),
 );
 
-export function findAttempt(
+export async function findAttempt(
   reader: Reader,
   run: { num: number; attempt: number },
   target: AttemptTarget,
-): Attempt | undefined {
+): Promise<Attempt | undefined> {
   const { step_key, attempt } = toColumns(target);
   return decoded(
-    reader.get(attemptByKey(reader, run.num, run.attempt, step_key, attempt)) as AttemptRow | undefined,
+    (await reader.get(attemptByKey(reader, run.num, run.attempt, step_key, attempt))) as
+      | AttemptRow
+      | undefined,
   );
 }
 
@@ -105,8 +107,8 @@ const attemptsByPrompt = preparedQuery((builder, prompt_id: string) =>
   builder.selectFrom('run_attempts').selectAll().where('prompt_id', '=', prompt_id),
 );
 
-export function attemptOfPrompt(reader: Reader, prompt_id: string): Attempt | undefined {
-  return decoded(reader.get(attemptsByPrompt(reader, prompt_id)) as AttemptRow | undefined);
+export async function attemptOfPrompt(reader: Reader, prompt_id: string): Promise<Attempt | undefined> {
+  return decoded((await reader.get(attemptsByPrompt(reader, prompt_id))) as AttemptRow | undefined);
 }
 
 const openAttemptsByAgent = preparedQuery((builder, agent_id: string) =>
@@ -119,20 +121,20 @@ const openAttemptsByAgent = preparedQuery((builder, agent_id: string) =>
 );
 
 /** Attempts without an outcome that an agent has received or is about to receive. */
-export function openAttemptsOfAgent(reader: Reader, agent_id: string): Attempt[] {
-  return (reader.all(openAttemptsByAgent(reader, agent_id)) as AttemptRow[]).map(toAttempt);
+export async function openAttemptsOfAgent(reader: Reader, agent_id: string): Promise<Attempt[]> {
+  return ((await reader.all(openAttemptsByAgent(reader, agent_id))) as AttemptRow[]).map(toAttempt);
 }
 
 /** Whether this attempt of the run has assigned anything to an agent. */
-export function hasAttempts(reader: Reader, run: { num: number; attempt: number }): boolean {
+export async function hasAttempts(reader: Reader, run: { num: number; attempt: number }): Promise<boolean> {
   const query = reader.sql.selectFrom('run_attempts').select('num').where('run_num', '=', run.num);
-  return reader.get(query.where('run_attempt', '=', run.attempt).limit(1)) !== undefined;
+  return (await reader.get(query.where('run_attempt', '=', run.attempt).limit(1))) !== undefined;
 }
 
 /** Whether the session has received an attempt. A prompt that was queued for it and then removed does not count. */
-export function hasReceivedAttempt(reader: Reader, session_id: string): boolean {
+export async function hasReceivedAttempt(reader: Reader, session_id: string): Promise<boolean> {
   const query = reader.sql.selectFrom('run_attempts').select('num').where('session_id', '=', session_id);
-  return reader.get(query.limit(1)) !== undefined;
+  return (await reader.get(query.limit(1))) !== undefined;
 }
 
 const attemptsBySession = preparedQuery((builder, session_id: string) =>
@@ -140,8 +142,8 @@ const attemptsBySession = preparedQuery((builder, session_id: string) =>
 );
 
 /** All attempts that a session has received: one for a plain member, any number for an ACP member. */
-export function attemptsOfSession(reader: Reader, session_id: string): Attempt[] {
-  return (reader.all(attemptsBySession(reader, session_id)) as AttemptRow[]).map(toAttempt);
+export async function attemptsOfSession(reader: Reader, session_id: string): Promise<Attempt[]> {
+  return ((await reader.all(attemptsBySession(reader, session_id))) as AttemptRow[]).map(toAttempt);
 }
 
 const findNewestAgent = preparedQuery((builder, run_num: number, run_attempt: number, step_key: string) =>
@@ -155,18 +157,20 @@ const findNewestAgent = preparedQuery((builder, run_num: number, run_attempt: nu
 );
 
 /** The agents of the steps' current attempts, by step key. Without `step_keys`, for all steps. */
-export function agentsOfSteps(
+export async function agentsOfSteps(
   reader: Reader,
   run: { num: number; attempt: number },
   step_keys?: readonly string[],
-): Map<string, string> {
+): Promise<Map<string, string>> {
   if (step_keys !== undefined && step_keys.length < ROWS) {
-    const found = step_keys.map(
-      (key) => [key, reader.get(findNewestAgent(reader, run.num, run.attempt, key))?.agent_id] as const,
-    );
-    return new Map(found.filter((pair): pair is [string, string] => pair[1] !== undefined));
+    const found = new Map<string, string>();
+    for (const key of step_keys) {
+      const newest = await reader.get(findNewestAgent(reader, run.num, run.attempt, key));
+      if (newest) found.set(key, newest.agent_id);
+    }
+    return found;
   }
-  const rows = reader.all(
+  const rows = await reader.all(
     reader.sql
       .selectFrom('run_attempts')
       .select(['step_key', 'agent_id'])

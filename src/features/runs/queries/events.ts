@@ -19,14 +19,14 @@ const newEvents = preparedQuery((builder, run_num: number, ts: number, type: str
 );
 
 /** `records`: JSON texts, in order. */
-export function insertRunEvents(
+export async function insertRunEvents(
   tx: Tx,
   run_num: number,
   ts: number,
   type: 'run' | 'step' | 'mail',
   records: readonly string[],
-): void {
-  tx.run(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
+): Promise<void> {
+  await tx.run(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
 }
 
 const eventsAfter = preparedQuery((builder, run_num: number, after: number) =>
@@ -44,17 +44,17 @@ export function runEventsAfter(
   reader: Reader,
   run_num: number,
   after: number,
-): Selectable<Tables['run_events']>[] {
+): Promise<Selectable<Tables['run_events']>[]> {
   return reader.all(eventsAfter(reader, run_num, after));
 }
 
 /** The id of the run's newest event; 0 before the first. */
-export function lastRunEvent(reader: Reader, run_num: number): number {
+export async function lastRunEvent(reader: Reader, run_num: number): Promise<number> {
   const query = reader.sql
     .selectFrom('run_events')
     .select('id')
     .where('run_num', '=', run_num)
     .orderBy('id', 'desc')
     .limit(1);
-  return reader.get(query)?.id ?? 0;
+  return (await reader.get(query))?.id ?? 0;
 }

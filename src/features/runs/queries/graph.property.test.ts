@@ -29,19 +29,19 @@ afterAll(async () => {
 let made = 0;
 
 /** The stored graph of a new run, read again after every `crash`. */
-function stored(tx: Tx, { steps, mode, max_rounds, leader_member_id }: RunShape) {
+async function stored(tx: Tx, { steps, mode, max_rounds, leader_member_id }: RunShape) {
   const id = `${++made}`;
   const stamps = { created_by: 'usr_1', created_at: made };
-  const team_num = insertTeam(tx, {
+  const team_num = await insertTeam(tx, {
     ...{ id, name: id, description: '', spec: '{}', version: 1, updated_at: 0 },
     ...stamps,
   });
-  const task_num = insertTask(tx, {
+  const task_num = await insertTask(tx, {
     ...{ id, team_num, title: id, description: '', status: 'open', conversation_id: id },
     ...{ version: 1, updated_at: 0 },
     ...stamps,
   });
-  const run_num = insertRun(tx, {
+  const run_num = await insertRun(tx, {
     ...{ id, team_num, number: 1, task_num, status: 'pending', input: '{}', attempt: 1, version: 1, mode },
     ...{ leader: 'unasked', rounds: 0, steps_seen: 0 },
     spec: JSON.stringify({ leader_member_id, max_rounds }),
@@ -58,30 +58,30 @@ function stored(tx: Tx, { steps, mode, max_rounds, leader_member_id }: RunShape)
         ...{ upstream_failed: 0, attempt: 0, tries: 0, launched: 0 },
       })),
     );
-  insert(steps, 0);
-  const open = () => loadGraph(tx, runOfNum(tx, run_num)!, 1);
-  return { graph: open(), insert: (step: StepShape) => insert([step], 1), open };
+  await insert(steps, 0);
+  const open = async () => loadGraph(tx, (await runOfNum(tx, run_num))!, 1);
+  return { graph: await open(), insert: (step: StepShape) => insert([step], 1), open };
 }
 
 test('the stored graph behaves like the graph in memory', async () => {
   await fc.assert(
     fc.asyncProperty(anyRun, async ({ shape, plain_max, moves }) => {
-      await store.write((tx) => {
-        const tables = stored(tx, shape);
-        const memory = { graph: new MemoryGraph(shape), insert: () => {} };
-        const inTables = new RunSimulation(tables, plain_max);
-        const inMemory = new RunSimulation(memory, plain_max);
+      await store.write(async (tx) => {
+        const tables = await stored(tx, shape);
+        const memory = { graph: new MemoryGraph(shape), insert: async () => {} };
+        const inTables = await RunSimulation.begin(tables, plain_max);
+        const inMemory = await RunSimulation.begin(memory, plain_max);
         for (const move of moves) {
-          if (move.crash) tables.graph = tables.open();
-          inTables.run(move);
-          inMemory.run(move);
+          if (move.crash) tables.graph = await tables.open();
+          await inTables.run(move);
+          await inMemory.run(move);
           expect(tables.graph.run()).toEqual(memory.graph.run());
         }
-        inTables.finish();
-        inMemory.finish();
+        await inTables.finish();
+        await inMemory.finish();
         expect(inTables.faults).toEqual([]);
         expect(inTables.effects).toEqual(inMemory.effects);
-        expect(tables.graph.steps()).toEqual(memory.graph.steps());
+        expect(await tables.graph.steps()).toEqual(await memory.graph.steps());
       });
     }),
     { numRuns: 60 },

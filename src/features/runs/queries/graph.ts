@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Tx } from '../../../store/store.ts';
 import { limits } from '../limits.ts';
-import type { RunGraph, RunState, StepState } from '../rules/graph.ts';
+import type { RunGraph, RunState, StepState, Tally } from '../rules/graph.ts';
 import { isRunOver, isStepOver, type StepStatus } from '../rules/run.ts';
 import { parseSpec, type RunRow, updateRun } from './runs.ts';
 import { countSteps, findStep, listRunSteps, type StepRow } from './steps.ts';
@@ -89,61 +89,69 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
   };
   return {
     run: () => run,
-    putRun: (next) => {
+    putRun: async (next) => {
       const { max_rounds: _, round_state, ...columns } = next;
       const times = runTimes(run, next, waiting_since, now);
       run = next;
       waiting_since = times.waiting_since;
-      updateRun(tx, num, { ...columns, leader: round_state, ...times });
+      await updateRun(tx, num, { ...columns, leader: round_state, ...times });
     },
-    step: (step_key) => {
-      const found = known.has(step_key) ? undefined : findStep(tx, num, step_key);
+    step: async (step_key) => {
+      const found = known.has(step_key) ? undefined : await findStep(tx, num, step_key);
       return found ? read(found) : known.get(step_key);
     },
-    putStep: (step) => {
-      putStep(tx, num, step, now);
+    putStep: async (step) => {
+      await putStep(tx, num, step, now);
       known.set(step.step_key, step);
     },
-    dependents: (step_key) => (tx.all(dependents(tx, num, step_key)) as StepRow[]).map(read),
-    steps: () => listRunSteps(tx, num).map(read),
-    dropAdded: () => {
+    dependents: async (step_key) => ((await tx.all(dependents(tx, num, step_key))) as StepRow[]).map(read),
+    steps: async () => (await listRunSteps(tx, num)).map(read),
+    dropAdded: async () => {
       known.clear();
       const added = tx.sql
         .selectFrom('run_steps')
         .select('num')
         .where('run_num', '=', num)
         .where('added', '=', 1);
-      tx.run(
+      await tx.run(
         tx.sql
           .deleteFrom('run_edges')
           .where('run_num', '=', num)
           .where(({ or, eb }) => or([eb('step_num', 'in', added), eb('needs_num', 'in', added)])),
       );
-      tx.run(tx.sql.deleteFrom('run_steps').where('run_num', '=', num).where('added', '=', 1));
+      await tx.run(tx.sql.deleteFrom('run_steps').where('run_num', '=', num).where('added', '=', 1));
     },
-    waitingPlain: (count) =>
-      count === 0 ? [] : (tx.all(waitingPlain(tx, num, count)) as StepRow[]).map(read),
-    waitingAcp: () => {
-      const waiting = tx.all(waitingAcp(tx, num));
+    waitingPlain: async (count) =>
+      count === 0 ? [] : ((await tx.all(waitingPlain(tx, num, count))) as StepRow[]).map(read),
+    waitingAcp: async () => {
+      const waiting = await tx.all(waitingAcp(tx, num));
       if (waiting.length === 0) return [];
-      const busy = new Set(tx.all(launchedMembers(tx, num)).map(({ member_id }) => member_id));
+      const busy = new Set((await tx.all(launchedMembers(tx, num))).map(({ member_id }) => member_id));
       if (run.round_state === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
       const free = waiting.filter(({ member_id }) => !busy.has(member_id));
-      return free.map((first) => read(tx.get(stepByNum(tx, first.num))!));
+      const steps: StepState[] = [];
+      for (const first of free) steps.push(read((await tx.get(stepByNum(tx, first.num)))!));
+      return steps;
     },
-    tally: () => {
-      const some = (...statuses: StepStatus[]) =>
-        statuses.some((wanted) => tx.get(stepsWith(tx, num, wanted)) !== undefined);
-      const active = some('ready', 'running');
-      return {
-        active,
-        open: active || some('input_required', 'pending'),
-        failed: some('failed'),
-      };
-    },
-    plainLive: () => tx.all(launchedMembers(tx, num)).filter(({ kind }) => kind === 'plain').length,
+    tally: () => tally(tx, num),
+    plainLive: async () =>
+      (await tx.all(launchedMembers(tx, num))).filter(({ kind }) => kind === 'plain').length,
     size: () => countSteps(tx, num),
   };
+}
+
+async function tally(tx: Tx, run_num: number): Promise<Tally> {
+  const active = await hasStep(tx, run_num, ['ready', 'running']);
+  return {
+    active,
+    open: active || (await hasStep(tx, run_num, ['input_required', 'pending'])),
+    failed: await hasStep(tx, run_num, ['failed']),
+  };
+}
+
+async function hasStep(tx: Tx, run_num: number, statuses: readonly StepStatus[]): Promise<boolean> {
+  for (const status of statuses) if (await tx.get(stepsWith(tx, run_num, status))) return true;
+  return false;
 }
 
 /** The times of a run that change with its state. */
@@ -229,7 +237,7 @@ const stepPut = preparedQuery(
       .where('step_key', '=', step_key),
 );
 
-function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
+async function putStep(tx: Tx, run_num: number, step: StepState, now: number): Promise<void> {
   const { status, waits_for, attempt, tries_since_resume: tries, error_text, step_key } = step;
   const ended_at = isStepOver(step) ? now : null;
   // The output of an earlier attempt is not shown with the next one.
@@ -237,7 +245,7 @@ function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
   const runs = status === 'running' ? 1 : 0;
   const waits = status === 'input_required' ? 1 : 0;
   const [upstream_failed, launched] = [step.upstream_failed ? 1 : 0, step.launched ? 1 : 0];
-  tx.run(
+  await tx.run(
     stepPut(
       ...([
         tx,

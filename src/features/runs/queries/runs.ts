@@ -58,25 +58,25 @@ const headById = preparedQuery((builder, id: string) => headQuery(builder).where
 const headByNum = preparedQuery((builder, num: number) => headQuery(builder).where('num', '=', num));
 
 /** The current state of a run. Does not read its spec again, which never changes and can be large. */
-export function readAgain(reader: Reader, run: RunRow): RunRow {
-  return { ...run, ...reader.get(headByNum(reader, run.num))! };
+export async function readAgain(reader: Reader, run: RunRow): Promise<RunRow> {
+  return { ...run, ...(await reader.get(headByNum(reader, run.num)))! };
 }
 
-export function findRun(reader: Reader, id: string): RunRow | undefined {
-  return complete(reader, reader.get(headById(reader, id)));
+export async function findRun(reader: Reader, id: string): Promise<RunRow | undefined> {
+  return complete(reader, await reader.get(headById(reader, id)));
 }
 
-export function runOfNum(reader: Reader, num: number): RunRow | undefined {
-  return complete(reader, reader.get(headByNum(reader, num)));
+export async function runOfNum(reader: Reader, num: number): Promise<RunRow | undefined> {
+  return complete(reader, await reader.get(headByNum(reader, num)));
 }
 
 /** Adds the columns that never change. */
-function complete(reader: Reader, head: RunHead | undefined): RunRow | undefined {
+async function complete(reader: Reader, head: RunHead | undefined): Promise<RunRow | undefined> {
   if (!head) return undefined;
   const cache = cacheFor(reader);
   const known = cache.get(head.id);
   if (known) return { ...known, ...head };
-  const row = reader.get(runByNum(reader, head.num))!;
+  const row = (await reader.get(runByNum(reader, head.num)))!;
   cache.set(head.id, row);
   if (cache.size > limits.run_specs_cached_max) cache.delete(cache.keys().next().value!);
   return row;
@@ -105,16 +105,16 @@ interface RunPage extends Pick<RunFilter, 'status' | 'before_num'> {
 }
 
 /** Newest first. */
-export function listRuns(reader: Reader, filter: RunFilter): RunRow[] {
+export async function listRuns(reader: Reader, filter: RunFilter): Promise<RunRow[]> {
   let query = runQuery(reader.sql).where('runs.team_num', '=', filter.team_num).orderBy('runs.num', 'desc');
   if (filter.task_num !== undefined) query = query.where('runs.task_num', '=', filter.task_num);
   if (filter.status !== undefined) query = query.where('runs.status', '=', filter.status);
   if (filter.before_num !== undefined) query = query.where('runs.num', '<', filter.before_num);
   if (filter.limit !== undefined) query = query.limit(filter.limit);
-  return reader.all(query) as RunRow[];
+  return (await reader.all(query)) as RunRow[];
 }
 
-export type ListedRunRow = ReturnType<typeof listRunsInView>[number];
+export type ListedRunRow = Awaited<ReturnType<typeof listRunsInView>>[number];
 
 /** The runs of all teams in the view, newest first, without their specs, inputs and outputs. */
 export function listRunsInView(reader: Reader, view: View, { status, before_num, limit }: RunPage) {
@@ -137,53 +137,55 @@ export function listRunsInView(reader: Reader, view: View, { status, before_num,
 }
 
 /** Whether a run of the team has not ended. */
-export function hasOpenRuns(reader: Reader, team_num: number): boolean {
-  return openRuns(reader, team_num).length > 0;
+export async function hasOpenRuns(reader: Reader, team_num: number): Promise<boolean> {
+  return (await openRuns(reader, team_num)).length > 0;
 }
 
 /** Runs that have not ended, oldest first. */
-export function openRuns(reader: Reader, team_num: number): RunRow[] {
-  return reader.all(
+export async function openRuns(reader: Reader, team_num: number): Promise<RunRow[]> {
+  return (await reader.all(
     runQuery(reader.sql)
       .where('runs.team_num', '=', team_num)
       .where('runs.status', 'in', ['pending', 'running', 'input_required'])
       .orderBy('runs.num'),
-  ) as RunRow[];
+  )) as RunRow[];
 }
 
 /** The number of the team's next run. Numbers of deleted runs are not used again. */
-export function nextRunNumber(reader: Reader, team_num: number): number {
+export async function nextRunNumber(reader: Reader, team_num: number): Promise<number> {
   const newest = reader.sql
     .selectFrom('runs')
     .select(({ fn }) => fn.max('number').as('number'))
     .where('team_num', '=', team_num);
   const team = reader.sql.selectFrom('teams').select('deleted_run_number').where('num', '=', team_num);
-  return Math.max(reader.get(newest)?.number ?? 0, reader.get(team)?.deleted_run_number ?? 0) + 1;
+  return (
+    Math.max((await reader.get(newest))?.number ?? 0, (await reader.get(team))?.deleted_run_number ?? 0) + 1
+  );
 }
 
 /** Deletes a run with its steps, events and mail. */
-export function deleteRun(tx: Tx, { id, num, number, team_num }: RunRow): void {
-  tx.run(
+export async function deleteRun(tx: Tx, { id, num, number, team_num }: RunRow): Promise<void> {
+  await tx.run(
     tx.sql
       .updateTable('teams')
       .set({ deleted_run_number: number })
       .where('num', '=', team_num)
       .where('deleted_run_number', '<', number),
   );
-  tx.run(tx.sql.deleteFrom('runs').where('num', '=', num));
+  await tx.run(tx.sql.deleteFrom('runs').where('num', '=', num));
   cacheFor(tx).delete(id);
 }
 
-export function insertRun(tx: Tx, { spec, ...row }: NewRun): number {
-  const { num } = tx.get(tx.sql.insertInto('runs').values(row).returning('num'))!;
-  tx.run(tx.sql.insertInto('run_specs').values({ run_num: num, spec }));
+export async function insertRun(tx: Tx, { spec, ...row }: NewRun): Promise<number> {
+  const { num } = (await tx.get(tx.sql.insertInto('runs').values(row).returning('num')))!;
+  await tx.run(tx.sql.insertInto('run_specs').values({ run_num: num, spec }));
   return num;
 }
 
 const changedRun = preparedUpdate('runs', 'num');
 
-export function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs']>): void {
-  tx.run(changedRun(tx, changes, num));
+export async function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs']>): Promise<void> {
+  await tx.run(changedRun(tx, changes, num));
 }
 
 export function toRun(row: RunRow): Run {

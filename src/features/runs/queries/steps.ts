@@ -14,68 +14,86 @@ export type NewStep = Insertable<Tables['run_steps']>;
 export const ROWS = 256;
 
 /** Inserts steps, in order. They may depend on each other and on steps of the run. */
-export function insertSteps(tx: Tx, run_num: number, rows: readonly Omit<NewStep, 'run_num'>[]): void {
+export async function insertSteps(
+  tx: Tx,
+  run_num: number,
+  rows: readonly Omit<NewStep, 'run_num'>[],
+): Promise<void> {
   const nums = new Map<string, number>();
   for (let from = 0; from < rows.length; from += ROWS) {
     const values = rows.slice(from, from + ROWS).map((row) => ({ ...row, run_num }));
     const query = tx.sql.insertInto('run_steps').values(values).returning(['num', 'step_key']);
-    for (const { num, step_key } of tx.all(query)) nums.set(step_key, num);
+    for (const { num, step_key } of await tx.all(query)) nums.set(step_key, num);
   }
-  const findStepNum = (key: string) => nums.get(key) ?? findStep(tx, run_num, key)!.num;
-  const edges = rows.flatMap(({ step_key, depends_on }) =>
-    (JSON.parse(depends_on) as string[]).map((key) => ({
-      run_num,
-      step_num: nums.get(step_key)!,
-      needs_num: findStepNum(key),
-    })),
-  );
+  const findStepNum = async (key: string) => nums.get(key) ?? (await findStep(tx, run_num, key))!.num;
+  const edges: Insertable<Tables['run_edges']>[] = [];
+  for (const { step_key, depends_on } of rows) {
+    for (const key of JSON.parse(depends_on) as string[]) {
+      const needs_num = await findStepNum(key);
+      edges.push({ run_num, step_num: nums.get(step_key)!, needs_num });
+    }
+  }
   for (let from = 0; from < edges.length; from += ROWS)
-    tx.run(tx.sql.insertInto('run_edges').values(edges.slice(from, from + ROWS)));
+    await tx.run(tx.sql.insertInto('run_edges').values(edges.slice(from, from + ROWS)));
 }
 
 const stepByKey = preparedQuery((builder, run_num: number, step_key: string) =>
   builder.selectFrom('run_steps').selectAll().where('run_num', '=', run_num).where('step_key', '=', step_key),
 );
 
-export function findStep(reader: Reader, run_num: number, step_key: string): StepRow | undefined {
-  return reader.get(stepByKey(reader, run_num, step_key)) as StepRow | undefined;
+export async function findStep(
+  reader: Reader,
+  run_num: number,
+  step_key: string,
+): Promise<StepRow | undefined> {
+  return (await reader.get(stepByKey(reader, run_num, step_key))) as StepRow | undefined;
 }
 
 /**
  * The existing steps with these keys. They are in the order of the keys if there are fewer than `ROWS` keys; otherwise in
  * the order of the steps.
  */
-export function findSteps(reader: Reader, run_num: number, step_keys: readonly string[]): StepRow[] {
-  if (step_keys.length < ROWS)
-    return step_keys.map((key) => findStep(reader, run_num, key)).filter((step) => step !== undefined);
+export async function findSteps(
+  reader: Reader,
+  run_num: number,
+  step_keys: readonly string[],
+): Promise<StepRow[]> {
+  if (step_keys.length < ROWS) {
+    const steps: StepRow[] = [];
+    for (const key of step_keys) {
+      const step = await findStep(reader, run_num, key);
+      if (step) steps.push(step);
+    }
+    return steps;
+  }
   const requested_keys = new Set(step_keys);
-  return listRunSteps(reader, run_num).filter(({ step_key }) => requested_keys.has(step_key));
+  return (await listRunSteps(reader, run_num)).filter(({ step_key }) => requested_keys.has(step_key));
 }
 
 /** Whether the member has a launched step. */
-export function hasLaunched(reader: Reader, run_num: number, member_id: string): boolean {
+export async function hasLaunched(reader: Reader, run_num: number, member_id: string): Promise<boolean> {
   const query = reader.sql.selectFrom('run_steps').select('num').where('run_num', '=', run_num);
   const launched = query.where('launched', '=', sql.lit(1)).where('member_id', '=', member_id);
-  return reader.get(launched.limit(1)) !== undefined;
+  return (await reader.get(launched.limit(1))) !== undefined;
 }
 
 /** The steps, in the order in which they were defined or added. */
-export function listRunSteps(reader: Reader, run_num: number): StepRow[] {
+export function listRunSteps(reader: Reader, run_num: number): Promise<StepRow[]> {
   return reader.all(
     reader.sql.selectFrom('run_steps').selectAll().where('run_num', '=', run_num).orderBy('num'),
   );
 }
 
-export function countSteps(reader: Reader, run_num: number): number {
+export async function countSteps(reader: Reader, run_num: number): Promise<number> {
   const query = reader.sql
     .selectFrom('run_steps')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('run_num', '=', run_num);
-  return reader.get(query)!.count;
+  return (await reader.get(query))!.count;
 }
 
 /** Outputs of the steps that no other step depends on, by step key. */
-export function lastOutputs(reader: Reader, run_num: number): Record<string, unknown> {
+export async function lastOutputs(reader: Reader, run_num: number): Promise<Record<string, unknown>> {
   const query = reader.sql
     .selectFrom('run_steps')
     .leftJoin('run_edges', 'run_edges.needs_num', 'run_steps.num')
@@ -83,29 +101,35 @@ export function lastOutputs(reader: Reader, run_num: number): Record<string, unk
     .where('run_steps.run_num', '=', run_num)
     .where('run_edges.step_num', 'is', null)
     .orderBy('run_steps.num');
-  return Object.fromEntries(reader.all(query).map(({ step_key, output }) => [step_key, parsed(output)]));
+  return Object.fromEntries(
+    (await reader.all(query)).map(({ step_key, output }) => [step_key, parsed(output)]),
+  );
 }
 
 const changedStep = preparedUpdate('run_steps', 'num');
 
-export function updateStep(tx: Tx, num: number, changes: Updateable<Tables['run_steps']>): void {
-  tx.run(changedStep(tx, changes, num));
+export async function updateStep(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['run_steps']>,
+): Promise<void> {
+  await tx.run(changedStep(tx, changes, num));
 }
 
 /** Total size in bytes of the outputs of the other steps, as JSON. */
-export function outputBytes(reader: Reader, run_num: number, except_key: string): number {
+export async function outputBytes(reader: Reader, run_num: number, except_key: string): Promise<number> {
   const query = reader.sql
     .selectFrom('run_steps')
     .select(sql<number | null>`sum(octet_length(output))`.as('bytes'))
     .where('run_num', '=', run_num);
-  return reader.get(query.where('step_key', '<>', except_key))?.bytes ?? 0;
+  return (await reader.get(query.where('step_key', '<>', except_key)))?.bytes ?? 0;
 }
 
 /** Removes the inputs that people gave when they resumed steps of the run, and their names. */
-export function dropAnswers(tx: Tx, run_num: number): void {
+export async function dropAnswers(tx: Tx, run_num: number): Promise<void> {
   const none = { answer: null, answered_by: null };
   const answered = tx.sql.updateTable('run_steps').set(none).where('run_num', '=', run_num);
-  tx.run(
+  await tx.run(
     answered.where(({ or, eb }) => or([eb('answer', 'is not', null), eb('answered_by', 'is not', null)])),
   );
 }

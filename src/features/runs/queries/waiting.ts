@@ -6,7 +6,7 @@ import type { Reader } from '../../../store/store.ts';
 import { teamsInView } from '../../../store/views.ts';
 import type { WaitingRun, WaitingStep } from '../rules/run.ts';
 
-export type WaitingStepRow = ReturnType<typeof listWaitingSteps>[number];
+export type WaitingStepRow = Awaited<ReturnType<typeof listWaitingSteps>>[number];
 
 function waitingSteps({ sql }: Pick<Reader, 'sql'>, view: View) {
   return (
@@ -65,11 +65,11 @@ export function toWaitingStep(row: WaitingStepRow): WaitingStep {
 }
 
 /** Number of waiting steps in the view, up to `most`. */
-export function countWaitingSteps(reader: Reader, view: View, most: number): number {
-  return reader.all(waitingSteps(reader, view).select('run_steps.num').limit(most)).length;
+export async function countWaitingSteps(reader: Reader, view: View, most: number): Promise<number> {
+  return (await reader.all(waitingSteps(reader, view).select('run_steps.num').limit(most))).length;
 }
 
-export type WaitingRunRow = ReturnType<typeof listWaitingRuns>[number];
+export type WaitingRunRow = Awaited<ReturnType<typeof listWaitingRuns>>[number];
 
 function allWaitingRuns({ sql }: Pick<Reader, 'sql'>) {
   return sql
@@ -95,14 +95,14 @@ function waitingRuns({ sql }: Pick<Reader, 'sql'>, view: View) {
 }
 
 /** Since when the run is in the list of waiting runs, Unix ms; null if it is not. */
-export function findRunWait(
+export async function findRunWait(
   reader: Reader,
   { num, waiting_since }: { num: number; waiting_since: number | null },
-): number | null {
+): Promise<number | null> {
   // Most runs do not wait, and this is read for every event of a run.
   if (waiting_since === null) return null;
   const query = allWaitingRuns(reader).select('runs.waiting_since').where('runs.num', '=', num);
-  return reader.get(query)?.waiting_since ?? null;
+  return (await reader.get(query))?.waiting_since ?? null;
 }
 
 /** The longest wait first. `after`: the time and the number of the last run of the previous page. */
@@ -137,6 +137,6 @@ export function toWaitingRun(row: WaitingRunRow): WaitingRun {
 }
 
 /** Number of waiting runs in the view, up to `most`. */
-export function countWaitingRuns(reader: Reader, view: View, most: number): number {
-  return reader.all(waitingRuns(reader, view).select('runs.num').limit(most)).length;
+export async function countWaitingRuns(reader: Reader, view: View, most: number): Promise<number> {
+  return (await reader.all(waitingRuns(reader, view).select('runs.num').limit(most))).length;
 }

@@ -7,16 +7,16 @@ import { expect, test } from 'vitest';
 import { MemoryGraph } from '../../../testing/memory-graph.ts';
 import { anyRun, RunSimulation } from '../../../testing/run-simulation.ts';
 
-test('for any order of events, every step runs, in order and once at a time', () => {
-  fc.assert(
-    fc.property(anyRun, ({ shape, plain_max, moves }) => {
-      const stage = { graph: new MemoryGraph(shape), insert: () => {} };
-      const story = new RunSimulation(stage, plain_max);
+test('for any order of events, every step runs, in order and once at a time', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyRun, async ({ shape, plain_max, moves }) => {
+      const stage = { graph: new MemoryGraph(shape), insert: async () => {} };
+      const story = await RunSimulation.begin(stage, plain_max);
       for (const move of moves) {
         if (move.crash) stage.graph = stage.graph.copy();
-        story.run(move);
+        await story.run(move);
       }
-      story.finish();
+      await story.finish();
       expect(story.faults).toEqual([]);
     }),
     { numRuns: 1_500 },

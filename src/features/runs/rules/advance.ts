@@ -39,14 +39,14 @@ import { isRunOver, isStepOver, type RunStatus, type StepStatus } from './run.ts
  * @param plain_max how many steps of plain members may run at the same time
  * @throws IllegalTransition for a command that is not allowed in the current state; the graph is then unchanged
  */
-export function advance(graph: RunGraph, event: GraphEvent, plain_max: number): Effect[] {
+export async function advance(graph: RunGraph, event: GraphEvent, plain_max: number): Promise<Effect[]> {
   const effects: Effect[] = [];
-  if (apply(graph, event, effects)) continueRun(graph, plain_max, effects);
+  if (await apply(graph, event, effects)) await continueRun(graph, plain_max, effects);
   return effects;
 }
 
 /** Returns false if the event changed nothing, or ended the run. */
-function apply(graph: RunGraph, event: GraphEvent, effects: Effect[]): boolean {
+async function apply(graph: RunGraph, event: GraphEvent, effects: Effect[]): Promise<boolean> {
   switch (event.kind) {
     case 'begun':
       return begin(graph);
@@ -70,54 +70,54 @@ function apply(graph: RunGraph, event: GraphEvent, effects: Effect[]): boolean {
 
 type AttemptEvent = Extract<GraphEvent, { attempt: number }>;
 
-function applyAttemptEvent(graph: RunGraph, event: AttemptEvent): boolean {
-  const step = graph.step(event.step_key);
+async function applyAttemptEvent(graph: RunGraph, event: AttemptEvent): Promise<boolean> {
+  const step = await graph.step(event.step_key);
   if (!step?.launched || step.attempt !== event.attempt || isStepOver(step)) return false;
   switch (event.kind) {
     case 'step_running':
       if (step.status !== 'ready') return false;
-      graph.putStep({ ...step, status: 'running' });
+      await graph.putStep({ ...step, status: 'running' });
       return true;
     case 'step_completed':
       // Its member is waiting for input, and the end of its turn or process is not that input.
       if (step.status === 'input_required') return keepWaiting(graph, step);
-      endStep(graph, step, 'completed', null);
+      await endStep(graph, step, 'completed', null);
       return true;
     case 'step_failed':
       if (step.status === 'input_required') return keepWaiting(graph, step);
       if (event.final !== true && step.tries_since_resume < step.max_attempts)
-        tryAgain(graph, step, event.error_text);
-      else endStep(graph, step, 'failed', event.error_text);
+        await tryAgain(graph, step, event.error_text);
+      else await endStep(graph, step, 'failed', event.error_text);
       return true;
     case 'step_unknown':
       if (step.status === 'input_required') return keepWaiting(graph, step);
-      graph.putStep({ ...step, status: 'input_required', launched: false, error_text: event.reason });
+      await graph.putStep({ ...step, status: 'input_required', launched: false, error_text: event.reason });
       return true;
   }
 }
 
 /** The attempt has ended, but the step still waits for input. */
-function keepWaiting(graph: RunGraph, step: StepState): boolean {
-  graph.putStep({ ...step, launched: false });
+async function keepWaiting(graph: RunGraph, step: StepState): Promise<boolean> {
+  await graph.putStep({ ...step, launched: false });
   return true;
 }
 
-function tryAgain(graph: RunGraph, step: StepState, error_text: string | null): void {
-  graph.putStep({ ...step, status: 'ready', launched: false, error_text });
+async function tryAgain(graph: RunGraph, step: StepState, error_text: string | null): Promise<void> {
+  await graph.putStep({ ...step, status: 'ready', launched: false, error_text });
 }
 
 /** Ends a step. Dependent steps that were waiting only for this step become ready or are skipped. */
-export function endStep(
+export async function endStep(
   graph: RunGraph,
   ended: StepState,
   status: StepStatus,
   error_text: string | null,
-): void {
-  graph.putStep({ ...ended, status, launched: false, error_text });
+): Promise<void> {
+  await graph.putStep({ ...ended, status, launched: false, error_text });
   const ended_keys = [ended.step_key];
   for (let key = ended_keys.pop(); key !== undefined; key = ended_keys.pop()) {
-    const failed = graph.step(key)!.status !== 'completed';
-    for (const before of graph.dependents(key)) {
+    const failed = (await graph.step(key))!.status !== 'completed';
+    for (const before of await graph.dependents(key)) {
       // A resumed run keeps completed steps even if it repeats the steps that they depend on.
       if (isStepOver(before)) continue;
       const step = {
@@ -126,7 +126,7 @@ export function endStep(
         upstream_failed: before.upstream_failed || failed,
       };
       const next = resolvePending(step);
-      graph.putStep(next);
+      await graph.putStep(next);
       if (next.status === 'skipped') ended_keys.push(next.step_key);
     }
   }
@@ -139,12 +139,12 @@ function resolvePending(step: StepState): StepState {
   return step.waits_for === 0 ? { ...step, status: 'ready' } : step;
 }
 
-function applyStepCommand(
+async function applyStepCommand(
   graph: RunGraph,
   { step_key, command, by_own_member = false }: Extract<GraphEvent, { kind: 'step_command' }>,
   effects: Effect[],
-): boolean {
-  const step = graph.step(step_key)!;
+): Promise<boolean> {
+  const step = (await graph.step(step_key))!;
   const run = graph.run();
   if (isRunOver(run)) throw new IllegalTransition(isStepOver(step) ? step.status : run.status);
   const has_running_agent = step.launched && step.kind !== 'outside';
@@ -160,28 +160,28 @@ function applyStepCommand(
       must('ready');
       // Only outside members start their own steps. The run starts those of agents.
       if (step.kind !== 'outside') throw new IllegalTransition(step.status);
-      graph.putStep({ ...withNextAttempt(step), status: 'running' });
+      await graph.putStep({ ...withNextAttempt(step), status: 'running' });
       return true;
     case 'completeStep':
       must('ready', 'running', 'input_required');
       end();
-      endStep(graph, step, 'completed', null);
+      await endStep(graph, step, 'completed', null);
       return true;
     case 'failStep':
       must('ready', 'running', 'input_required');
       end();
-      endStep(graph, step, 'failed', command.error_text);
+      await endStep(graph, step, 'failed', command.error_text);
       return true;
     case 'requireStepInput':
       must('ready', 'running');
-      graph.putStep({ ...step, status: 'input_required', error_text: command.reason });
+      await graph.putStep({ ...step, status: 'input_required', error_text: command.reason });
       return true;
     case 'resumeStep':
       must('input_required');
       end();
-      if (step.kind !== 'outside') tryAgain(graph, { ...step, tries_since_resume: 0 }, null);
+      if (step.kind !== 'outside') await tryAgain(graph, { ...step, tries_since_resume: 0 }, null);
       else
-        graph.putStep({
+        await graph.putStep({
           ...(step.launched ? step : withNextAttempt(step)),
           status: 'running',
           error_text: null,
@@ -190,30 +190,35 @@ function applyStepCommand(
   }
 }
 
-function applyRunCommand(graph: RunGraph, command: RunCommand, effects: Effect[]): boolean {
+async function applyRunCommand(graph: RunGraph, command: RunCommand, effects: Effect[]): Promise<boolean> {
   const run = graph.run();
   switch (command.kind) {
     case 'completeRun':
     case 'failRun':
     case 'cancelRun': {
       if (isRunOver(run)) throw new IllegalTransition(run.status);
-      cancelOpen(graph, run, effects);
-      finish(graph, ending[command.kind], command.kind === 'failRun' ? command.error_text : null, effects);
+      await cancelOpen(graph, run, effects);
+      await finish(
+        graph,
+        ending[command.kind],
+        command.kind === 'failRun' ? command.error_text : null,
+        effects,
+      );
       return false;
     }
     case 'resumeRun': {
       if (run.status === 'completed' || run.status === 'pending' || run.status === 'running')
         throw new IllegalTransition(run.status);
-      if (!isRunOver(run)) cancelOpen(graph, run, effects);
-      graph.putRun(withRunStarted(run));
-      reset(graph, (step) => step.status !== 'completed');
+      if (!isRunOver(run)) await cancelOpen(graph, run, effects);
+      await graph.putRun(withRunStarted(run));
+      await reset(graph, (step) => step.status !== 'completed');
       return true;
     }
     case 'restartRun': {
-      if (!isRunOver(run)) cancelOpen(graph, run, effects);
-      graph.dropAdded();
-      graph.putRun(withRunStarted(run));
-      reset(graph, () => true);
+      if (!isRunOver(run)) await cancelOpen(graph, run, effects);
+      await graph.dropAdded();
+      await graph.putRun(withRunStarted(run));
+      await reset(graph, () => true);
       return true;
     }
   }
@@ -226,19 +231,19 @@ function withRunStarted(run: RunState): RunState {
 }
 
 /** Cancels every step and round that has not ended. */
-function cancelOpen(graph: RunGraph, run: RunState, effects: Effect[]): void {
+async function cancelOpen(graph: RunGraph, run: RunState, effects: Effect[]): Promise<void> {
   if (run.round_state === 'asking') effects.push({ kind: 'end_round', round: run.rounds });
-  for (const step of graph.steps()) {
+  for (const step of await graph.steps()) {
     if (isStepOver(step)) continue;
     const { step_key, attempt } = step;
     if (step.launched && step.kind !== 'outside') effects.push({ kind: 'end_attempt', step_key, attempt });
-    graph.putStep({ ...step, status: 'cancelled', launched: false });
+    await graph.putStep({ ...step, status: 'cancelled', launched: false });
   }
 }
 
 /** Resets the selected steps to the state before their first attempt. */
-export function reset(graph: RunGraph, which: (step: StepState) => boolean): void {
-  const steps = graph.steps();
+export async function reset(graph: RunGraph, which: (step: StepState) => boolean): Promise<void> {
+  const steps = await graph.steps();
   const open = new Set(steps.filter(which).map(({ step_key }) => step_key));
   for (const step of steps) {
     if (!open.has(step.step_key)) continue;
@@ -250,22 +255,26 @@ export function reset(graph: RunGraph, which: (step: StepState) => boolean): voi
       launched: false,
       error_text: null,
     };
-    graph.putStep(resolvePending({ ...step, ...cleared, status: 'pending' }));
+    await graph.putStep(resolvePending({ ...step, ...cleared, status: 'pending' }));
   }
 }
 
-function begin(graph: RunGraph): boolean {
+async function begin(graph: RunGraph): Promise<boolean> {
   const run = graph.run();
   if (run.status !== 'pending') return false;
-  graph.putRun({ ...run, status: 'running' });
-  for (const step of graph.steps()) graph.putStep(resolvePending(step));
+  await graph.putRun({ ...run, status: 'running' });
+  for (const step of await graph.steps()) await graph.putStep(resolvePending(step));
   return true;
 }
 
-function addStep(graph: RunGraph, spec: Extract<GraphEvent, { kind: 'step_added' }>['step']): boolean {
+async function addStep(
+  graph: RunGraph,
+  spec: Extract<GraphEvent, { kind: 'step_added' }>['step'],
+): Promise<boolean> {
   const run = graph.run();
   if (isRunOver(run)) throw new IllegalTransition(run.status);
-  const needs = spec.depends_on.map((key) => graph.step(key)!);
+  const needs: StepState[] = [];
+  for (const key of spec.depends_on) needs.push((await graph.step(key))!);
   const step: StepState = {
     ...spec,
     status: 'pending',
@@ -276,37 +285,37 @@ function addStep(graph: RunGraph, spec: Extract<GraphEvent, { kind: 'step_added'
     launched: false,
     error_text: null,
   };
-  graph.putStep(run.status === 'pending' ? step : resolvePending(step));
+  await graph.putStep(run.status === 'pending' ? step : resolvePending(step));
   return true;
 }
 
-function endRound(graph: RunGraph, round: number): boolean {
+async function endRound(graph: RunGraph, round: number): Promise<boolean> {
   const run = graph.run();
   if (run.round_state !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
-  graph.putRun({ ...run, round_state: 'answered' });
+  await graph.putRun({ ...run, round_state: 'answered' });
   return true;
 }
 
-function suspendRound(graph: RunGraph, round: number, reason: string): boolean {
+async function suspendRound(graph: RunGraph, round: number, reason: string): Promise<boolean> {
   const run = graph.run();
   if (run.round_state !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
-  graph.putRun({ ...run, round_state: 'unclear', error: reason });
+  await graph.putRun({ ...run, round_state: 'unclear', error: reason });
   return true;
 }
 
 /** Launches ready steps. If nothing can continue, concludes the run or its round. */
-function continueRun(graph: RunGraph, plain_max: number, effects: Effect[]): void {
+async function continueRun(graph: RunGraph, plain_max: number, effects: Effect[]): Promise<void> {
   const run = graph.run();
   if (run.status === 'pending' || isRunOver(run)) return;
-  const free = Math.max(0, plain_max - graph.plainLive());
-  for (const step of graph.waitingPlain(free)) launch(graph, step, effects);
-  for (const step of graph.waitingAcp()) launch(graph, step, effects);
-  conclude(graph, effects);
+  const free = Math.max(0, plain_max - (await graph.plainLive()));
+  for (const step of await graph.waitingPlain(free)) await launch(graph, step, effects);
+  for (const step of await graph.waitingAcp()) await launch(graph, step, effects);
+  await conclude(graph, effects);
 }
 
-function launch(graph: RunGraph, step: StepState, effects: Effect[]): void {
+async function launch(graph: RunGraph, step: StepState, effects: Effect[]): Promise<void> {
   const next = withNextAttempt(step);
-  graph.putStep(next);
+  await graph.putStep(next);
   effects.push({ kind: 'launch', step_key: next.step_key, attempt: next.attempt });
 }
 
@@ -320,40 +329,56 @@ function withNextAttempt(step: StepState): StepState {
 }
 
 /** Call this if no step can continue. Ends the run, prompts its leader for the next round, or waits for input. */
-function conclude(graph: RunGraph, effects: Effect[]): void {
+async function conclude(graph: RunGraph, effects: Effect[]): Promise<void> {
   const run = graph.run();
-  const tally = graph.tally();
+  const tally = await graph.tally();
   if (tally.open) {
     const status = !tally.active && run.round_state !== 'asking' ? 'input_required' : 'running';
-    if (status !== run.status) graph.putRun({ ...run, status });
+    if (status !== run.status) await graph.putRun({ ...run, status });
   } else if (run.mode === 'steps') {
-    finish(graph, tally.failed ? 'failed' : 'completed', tally.failed ? firstFailure(graph) : null, effects);
-  } else if (run.mode === 'leader') concludeRound(graph, run, effects);
-  else if (run.status !== 'running') graph.putRun({ ...run, status: 'running' });
+    await finish(
+      graph,
+      tally.failed ? 'failed' : 'completed',
+      tally.failed ? await firstFailure(graph) : null,
+      effects,
+    );
+  } else if (run.mode === 'leader') await concludeRound(graph, run, effects);
+  else if (run.status !== 'running') await graph.putRun({ ...run, status: 'running' });
 }
 
-function concludeRound(graph: RunGraph, run: RunState, effects: Effect[]): void {
-  const total = graph.size();
+async function concludeRound(graph: RunGraph, run: RunState, effects: Effect[]): Promise<void> {
+  const total = await graph.size();
   if (run.round_state === 'asking') return;
-  if (run.round_state === 'unclear') graph.putRun({ ...run, status: 'input_required' });
+  if (run.round_state === 'unclear') await graph.putRun({ ...run, status: 'input_required' });
   else if (run.round_state === 'answered' && total === run.steps_seen)
-    finish(graph, 'completed', null, effects);
+    await finish(graph, 'completed', null, effects);
   else if (run.rounds - run.rounds_before >= run.max_rounds) {
     const error = `the leader has used its ${run.max_rounds} rounds`;
-    graph.putRun({ ...run, status: 'input_required', error });
+    await graph.putRun({ ...run, status: 'input_required', error });
   } else {
     const round = run.rounds + 1;
-    graph.putRun({ ...run, status: 'running', round_state: 'asking', rounds: round, steps_seen: total });
+    await graph.putRun({
+      ...run,
+      status: 'running',
+      round_state: 'asking',
+      rounds: round,
+      steps_seen: total,
+    });
     effects.push({ kind: 'start_round', round });
   }
 }
 
-function finish(graph: RunGraph, status: RunStatus, error: string | null, effects: Effect[]): void {
-  graph.putRun({ ...graph.run(), status, error, round_state: 'unasked' });
+async function finish(
+  graph: RunGraph,
+  status: RunStatus,
+  error: string | null,
+  effects: Effect[],
+): Promise<void> {
+  await graph.putRun({ ...graph.run(), status, error, round_state: 'unasked' });
   effects.push({ kind: 'run_ended', status });
 }
 
-function firstFailure(graph: RunGraph): string {
-  const { step_key, error_text } = graph.steps().find(({ status }) => status === 'failed')!;
+async function firstFailure(graph: RunGraph): Promise<string> {
+  const { step_key, error_text } = (await graph.steps()).find(({ status }) => status === 'failed')!;
   return error_text === null ? `step ${step_key} failed` : `step ${step_key} failed: ${error_text}`;
 }

@@ -53,24 +53,24 @@ export interface Tally {
 /** The stored graph of one run. A read after a `put` returns the new state. */
 export interface RunGraph {
   run(): RunState;
-  putRun(run: RunState): void;
-  step(step_key: string): StepState | undefined;
-  putStep(step: StepState): void;
+  putRun(run: RunState): Promise<void>;
+  step(step_key: string): Promise<StepState | undefined>;
+  putStep(step: StepState): Promise<void>;
   /** The steps that depend on this one directly. */
-  dependents(step_key: string): StepState[];
+  dependents(step_key: string): Promise<StepState[]>;
   /** All steps, in the order in which they were defined or added. */
-  steps(): StepState[];
+  steps(): Promise<StepState[]>;
   /** Removes the steps that were added after the run was created. */
-  dropAdded(): void;
+  dropAdded(): Promise<void>;
   /** The first `count` ready steps of plain members that are not launched. */
-  waitingPlain(count: number): StepState[];
+  waitingPlain(count: number): Promise<StepState[]>;
   /** The first ready step of each ACP member that has no launched step and is not in a round as the leader. */
-  waitingAcp(): StepState[];
-  tally(): Tally;
+  waitingAcp(): Promise<StepState[]>;
+  tally(): Promise<Tally>;
   /** Number of launched steps of plain members. */
-  plainLive(): number;
+  plainLive(): Promise<number>;
   /** Number of steps. */
-  size(): number;
+  size(): Promise<number>;
 }
 
 /** An event of a run, a step or an attempt. */

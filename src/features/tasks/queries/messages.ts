@@ -36,7 +36,7 @@ export interface MessageFilter {
 }
 
 /** Oldest first, unless `before_num` is given. */
-export function listMessages(reader: Reader, filter: MessageFilter): MessageRow[] {
+export function listMessages(reader: Reader, filter: MessageFilter): Promise<MessageRow[]> {
   const { task_num, thread, words, after_num = 0, before_num, limit } = filter;
   let query = messageQuery(reader.sql)
     .where('messages.task_num', '=', task_num)
@@ -57,13 +57,13 @@ export function listMessages(reader: Reader, filter: MessageFilter): MessageRow[
 }
 
 /** The newest messages, oldest first. */
-export function latestMessages(reader: Reader, task_num: number, limit: number): MessageRow[] {
+export async function latestMessages(reader: Reader, task_num: number, limit: number): Promise<MessageRow[]> {
   const query = messageQuery(reader.sql).where('messages.task_num', '=', task_num);
-  return reader.all(query.orderBy('messages.num', 'desc').limit(limit)).reverse();
+  return (await reader.all(query.orderBy('messages.num', 'desc').limit(limit))).reverse();
 }
 
 /** Messages that no run has delivered, oldest first. */
-export function waitingMessages(reader: Reader, task_num: number): MessageRow[] {
+export function waitingMessages(reader: Reader, task_num: number): Promise<MessageRow[]> {
   return reader.all(
     messageQuery(reader.sql)
       .where('messages.task_num', '=', task_num)
@@ -72,28 +72,31 @@ export function waitingMessages(reader: Reader, task_num: number): MessageRow[] 
   );
 }
 
-export function findMessage(reader: Reader, task_num: number, num: number): MessageRow | undefined {
+export function findMessage(reader: Reader, task_num: number, num: number): Promise<MessageRow | undefined> {
   return reader.get(
     messageQuery(reader.sql).where('messages.num', '=', num).where('messages.task_num', '=', task_num),
   );
 }
 
 /** The number of messages in a thread, and the newest one. */
-export function countMessages(reader: Reader, task_num: number): { count: number; last: number | null } {
-  return reader.get(
+export async function countMessages(
+  reader: Reader,
+  task_num: number,
+): Promise<{ count: number; last: number | null }> {
+  return (await reader.get(
     reader.sql
       .selectFrom('messages')
       .select(({ fn }) => [fn.countAll<number>().as('count'), fn.max<number | null>('num').as('last')])
       .where('task_num', '=', task_num),
-  )!;
+  ))!;
 }
 
-export function insertMessage(tx: Tx, row: Insertable<Tables['messages']>): number {
-  return tx.get(tx.sql.insertInto('messages').values(row).returning('num'))!.num;
+export async function insertMessage(tx: Tx, row: Insertable<Tables['messages']>): Promise<number> {
+  return (await tx.get(tx.sql.insertInto('messages').values(row).returning('num')))!.num;
 }
 
-export function markDelivered(tx: Tx, num: number, run_num: number): void {
-  tx.run(tx.sql.updateTable('messages').set({ run_num }).where('num', '=', num));
+export async function markDelivered(tx: Tx, num: number, run_num: number): Promise<void> {
+  await tx.run(tx.sql.updateTable('messages').set({ run_num }).where('num', '=', num));
 }
 
 export function toMessage(row: MessageRow): Message {

@@ -53,15 +53,15 @@ function stepsOfNewest(eb: ExpressionBuilder<WithNewest, 'newest'>) {
     .whereRef('run_steps.run_num', '=', 'newest.num');
 }
 
-export function findTask(reader: Reader, id: string): TaskRow | undefined {
+export function findTask(reader: Reader, id: string): Promise<TaskRow | undefined> {
   return reader.get(taskQuery(reader.sql).where('tasks.id', '=', id));
 }
 
-export function taskOfNum(reader: Reader, num: number): TaskRow | undefined {
+export function taskOfNum(reader: Reader, num: number): Promise<TaskRow | undefined> {
   return reader.get(taskQuery(reader.sql).where('tasks.num', '=', num));
 }
 
-export function taskOfConversation(reader: Reader, conversation_id: string): TaskRow | undefined {
+export function taskOfConversation(reader: Reader, conversation_id: string): Promise<TaskRow | undefined> {
   return reader.get(taskQuery(reader.sql).where('tasks.conversation_id', '=', conversation_id));
 }
 
@@ -75,7 +75,7 @@ export interface TaskFilter {
 }
 
 /** Newest first. */
-export function listTasks(reader: Reader, filter: TaskFilter): TaskRow[] {
+export function listTasks(reader: Reader, filter: TaskFilter): Promise<TaskRow[]> {
   const { team_num, status, assignee_member_id, before_num, limit } = filter;
   let query = taskQuery(reader.sql).where('tasks.team_num', '=', team_num).orderBy('tasks.num', 'desc');
   if (status !== undefined) query = query.where('tasks.status', '=', status);
@@ -85,13 +85,13 @@ export function listTasks(reader: Reader, filter: TaskFilter): TaskRow[] {
   return reader.all(limit === undefined ? query : query.limit(limit));
 }
 
-export function updateTask(tx: Tx, num: number, changes: Updateable<Tables['tasks']>): void {
-  tx.run(tx.sql.updateTable('tasks').set(changes).where('num', '=', num));
+export async function updateTask(tx: Tx, num: number, changes: Updateable<Tables['tasks']>): Promise<void> {
+  await tx.run(tx.sql.updateTable('tasks').set(changes).where('num', '=', num));
 }
 
 /** The newest of a task's runs that is not over. */
-export function findOpenRun(reader: Reader, task_num: number): RunRow | undefined {
-  const newest = reader.get(
+export async function findOpenRun(reader: Reader, task_num: number): Promise<RunRow | undefined> {
+  const newest = await reader.get(
     reader.sql
       .selectFrom('runs')
       .select('num')
@@ -100,7 +100,7 @@ export function findOpenRun(reader: Reader, task_num: number): RunRow | undefine
       .orderBy('num', 'desc')
       .limit(1),
   );
-  return newest && runOfNum(reader, newest.num);
+  return newest && (await runOfNum(reader, newest.num));
 }
 
 export function toTask(row: TaskRow): Task {

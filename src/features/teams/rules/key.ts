@@ -5,8 +5,11 @@ export const TEAM_KEY = /^[A-Z]{2,5}$/;
 const FALLBACK = 'TSK';
 
 /** Derives a key that is not taken from the name: `DEM`, `DEMB`, … `DEMZ`, then `DEAAA`, `DEAAB`, … */
-export function deriveTeamKey(name: string, isTaken: (key: string) => boolean): string {
-  for (const key of candidates(name)) if (!isTaken(key)) return key;
+export async function deriveTeamKey(
+  name: string,
+  isTaken: (key: string) => Promise<boolean>,
+): Promise<string> {
+  for (const key of candidates(name)) if (!(await isTaken(key))) return key;
   throw new Error('all team keys are taken');
 }
 
