@@ -14,7 +14,7 @@ const service = process.env.SVC_URL ?? 'http://127.0.0.1:8080';
  * fetches six files at a time, and on a slow network each costs as much time as fifty kilobytes. Earlier ones take first.
  */
 const parts = [
-  { name: 'early', test: /src\/web\/(early|api\/session-key)\.ts/ },
+  { name: 'early', test: /src\/web\/(early|api\/session-key|shell\/(theme|first-screen))\.ts/ },
   { name: 'first', tags: ['$initial' as const] },
   // What the way in needs besides.
   { name: 'first', test: /ui\/((field|button)\.tsx|mark)|shell\/title|entry\/door|useMutation/ },
@@ -59,7 +59,7 @@ const runEarly: Plugin = {
       const preload = /\n *<link rel="modulepreload" crossorigin href="(\/assets\/early-[\w-]+\.js)">/;
       const src = preload.exec(html)?.[1];
       if (src === undefined) return html;
-      const script = `<script type="module" async fetchpriority="high" crossorigin src="${src}"></script>`;
+      const script = `<script type="module" async blocking="render" fetchpriority="high" crossorigin src="${src}"></script>`;
       return html.replace(preload, '').replace('<script', () => `${script}\n    <script`);
     },
   },

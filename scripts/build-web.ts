@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { firstScreens } from './first-screens.ts';
 import { root } from './run.ts';
 import { manifestOf, scriptsOf } from './web-manifest.ts';
 
@@ -21,9 +22,10 @@ const INPUTS = [
   'vite.config.ts',
   'package-lock.json',
   'scripts/build-web.ts',
+  'scripts/first-screens.ts',
   'scripts/web-manifest.ts',
 ];
-const COMPRESSED = /^assets\/.*\.(css|js|json|map|svg|txt)$/;
+const COMPRESSED = /^assets\/.*\.(css|js|json|map|svg|txt)$|^pages\/.*\.html$/;
 const COMPRESSED_BYTES_MIN = 1024;
 const WAIT_MS = 300_000;
 
@@ -64,7 +66,7 @@ async function build(viteBuild: typeof import('vite').build): Promise<void> {
       logLevel: 'warn',
       build: { outDir: fresh, emptyOutDir: true },
     });
-    await writePages(fresh);
+    await writePages(fresh, viteBuild);
     await compress(fresh);
     await publish(fresh, stamp);
   } finally {
@@ -97,13 +99,15 @@ function waitForTurn(): DatabaseSync {
 
 /**
  * Writes a copy of the page for each frequently opened path, which names the scripts of its screen and its requests without a
- * token, so that the browser sends all of them at once instead of one after another.
+ * token, so that the browser sends all of them at once instead of one after another. It contains the first screen.
  */
-async function writePages(folder: string): Promise<void> {
+async function writePages(folder: string, viteBuild: typeof import('vite').build): Promise<void> {
   const page = await readFile(join(folder, 'index.html'), 'utf8');
   const manifest = manifestOf(folder);
   await mkdir(join(folder, 'pages'));
-  for (const [name, sources] of await sourcesOfPages()) {
+  const pages = await sourcesOfPages();
+  const screens = await firstScreens(viteBuild, join(folder, 'prerender'), pages.keys());
+  for (const [name, sources] of pages) {
     const [requests, scripts] = [sources.filter(isRequest), sources.filter((source) => !isRequest(source))];
     const links = [
       ...requests.map((path) => `<link rel="preload" as="fetch" crossorigin href="${path}">`),
@@ -111,7 +115,11 @@ async function writePages(folder: string): Promise<void> {
         .filter((file) => !page.includes(`"/${file}"`))
         .map((file) => `<link rel="modulepreload" crossorigin href="/${file}">`),
     ];
-    const text = page.replace('  </head>', () => `${links.map((link) => `    ${link}\n`).join('')}  </head>`);
+    const screen = screens.get(name);
+    const text = page
+      .replace('  </head>', () => `${links.map((link) => `    ${link}\n`).join('')}  </head>`)
+      .replace('<html', () => (screen === undefined ? '<html' : `<html data-page="${name}"`))
+      .replace('  </body>', () => (screen === undefined ? '  </body>' : `    ${screen}\n  </body>`));
     await writeFile(join(folder, 'pages', `${name}.html`), text);
   }
 }
@@ -147,7 +155,7 @@ async function compress(folder: string): Promise<void> {
 async function publish(fresh: string, stamp: string): Promise<void> {
   await rm(join(web, STAMP), { force: true });
   const names = await filesOf(fresh, ['**/*', '.vite/*']);
-  const is_page = (name: string) => name.endsWith('.html');
+  const is_page = (name: string) => /\.html(\.br|\.gz)?$/.test(name);
   const order = [...names.filter((name) => !is_page(name)), ...names.filter(is_page)];
   for (const name of order) {
     await mkdir(dirname(join(web, name)), { recursive: true });

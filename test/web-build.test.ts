@@ -11,6 +11,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-web-build-'));
   const files = [
     'scripts/build-web.ts',
+    'scripts/first-screens.ts',
     'scripts/run.ts',
     'scripts/web-manifest.ts',
     'package.json',
@@ -84,6 +85,26 @@ test('each place has its own HTML page that preloads the scripts and requests of
   const { ok, output } = await build();
   expect([ok, output]).toEqual([false, expect.stringContaining('nowhere.ts is not a chunk of the web UI')]);
   expect(await served('pages/far.away.html')).toContain(far);
+});
+
+test('each place has the first screen that the UI renders without data, except pages with embedded data', async () => {
+  await link();
+  await write('pages.json', '{"far.away":["index.html"],"api.docs":["index.html"]}');
+  await write(
+    'index.html',
+    '<!doctype html>\n<html>\n  <head>\n    <script type="module" src="./main.ts"></script>\n  </head>\n  <body>\n  </body>\n</html>',
+  );
+  await mkdir(join(folder, 'src/web/prerender'));
+  await write(
+    'prerender/prerender.tsx',
+    'export const prerender = async (page: string) => "<p>" + page + "</p>";',
+  );
+  expect((await build()).output).toContain('built');
+  const html = await served('pages/far.away.html');
+  expect(html).toContain('<p>far.away</p>\n  </body>');
+  expect(html).toContain('<html data-page="far.away">');
+  expect(await served('pages/api.docs.html')).not.toContain('<p>');
+  expect(await readdir(join(folder, 'dist/web'))).not.toContain('prerender');
 });
 
 test('the scripts of the page are available at any time, even during concurrent builds', async () => {

@@ -2,6 +2,7 @@
  * The web UI as the real program serves it to a real browser: it complies with its Content-Security-Policy, sends requests
  * only to the service, and every URL can be opened directly and reloaded.
  */
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { browserTest, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -123,6 +124,71 @@ browserTest(
     await page.goto(`${plane.url}/login`, { waitUntil: 'commit' });
     await page.getByText('To use passkeys').waitFor();
     expect(errors).toEqual([]);
+  },
+);
+
+/** Holds back the entry point of the app until `release` is called. */
+async function holdApp(page: Page): Promise<{ release: () => void }> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.route(/\/assets\/index-.*\.js/, (route) => promise.then(() => route.continue()));
+  return { release: resolve };
+}
+
+const FIRST = '[data-first]';
+
+browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+  'pages paint before their scripts arrive, in the chosen theme, on the screen of a %s',
+  async (screen) => {
+    const { page, errors } = await browser.open(plane, { screen, separate: true });
+    await signIn(page, plane);
+    await page.evaluate(`localStorage.setItem('svc.appearance', '{"theme":"dark"}')`);
+    const app = await holdApp(page);
+    await page.goto(`${plane.url}/nodes`, { waitUntil: 'commit' });
+    const heading = page.locator(`${FIRST} h1`).filter({ visible: true });
+    await heading.waitFor();
+    expect(await heading.textContent()).toBe('Nodes');
+    expect(await page.locator('html').getAttribute('data-theme')).toBe('dark');
+    const before = await heading.boundingBox();
+    // For assistive technology, the page is still empty.
+    expect(await page.getByRole('heading').count()).toBe(0);
+    app.release();
+    const shown = page.getByRole('heading', { level: 1, name: 'Nodes' });
+    await shown.waitFor();
+    expect(await page.locator(FIRST).count()).toBe(0);
+    expect(await shown.boundingBox()).toEqual(before);
+    expect(errors).toEqual([]);
+  },
+);
+
+browserTest('the sign-in page paints before its scripts arrive, and its form does not move', async () => {
+  const { page, errors } = await browser.open(plane, { separate: true });
+  const app = await holdApp(page);
+  await page.goto(`${plane.url}/login`, { waitUntil: 'commit' });
+  const field = page.locator('input[name="username"]').filter({ visible: true });
+  await field.waitFor();
+  expect(await page.locator(FIRST).count()).toBe(1);
+  const before = await field.boundingBox();
+  app.release();
+  await page.getByRole('textbox', { name: 'Username' }).waitFor();
+  expect(await field.boundingBox()).toEqual(before);
+  expect(errors).toEqual([]);
+});
+
+browserTest(
+  'pages of signed-in users show nothing to others, and the sign-in page nothing to them',
+  async () => {
+    const { page } = await browser.open(plane, { separate: true });
+    await page.addInitScript(`new MutationObserver(() => {
+    if (document.querySelector('${FIRST}')) globalThis.was_shown = true;
+  }).observe(document, { childList: true, subtree: true })`);
+    const wasShown = () => page.evaluate('globalThis.was_shown === true');
+    await page.goto(`${plane.url}/agents`);
+    await page.getByLabel('Password').waitFor();
+    expect(await wasShown()).toBe(false);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/login`);
+    await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor();
+    expect(await wasShown()).toBe(false);
   },
 );
 

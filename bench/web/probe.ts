@@ -182,6 +182,7 @@ const probe: Probe = {
   },
 
   shifts: () => shifts,
+  firstPaint: () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0,
   largestPaint: () => largest_paint,
   interactions: () => [...interactions.values()],
   forget() {

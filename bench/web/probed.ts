@@ -42,6 +42,8 @@ export interface Probe {
   awaited(): Promise<number>;
   /** Layout shifts since the start of the page, or since `forget`. */
   shifts(): Shift[];
+  /** The time of the first contentful paint; 0 before it. */
+  firstPaint(): number;
   /** The time of the largest contentful paint so far. */
   largestPaint(): number;
   /** The duration of each interaction that the browser reports; it omits short ones. */

@@ -24,6 +24,9 @@ beforeAll(async () => {
   await put('pages/runs.html', `${PAGE}<!-- runs -->`);
   await put('pages/runs.any.log.html', `${PAGE}<!-- log -->`);
   await put('pages/home.html', PAGE);
+  await put('pages/nodes.html', PAGE);
+  await put('pages/nodes.html.br', brotliCompressSync(PAGE));
+  await put('pages/nodes.html.gz', gzipSync(PAGE));
   await put('sw.js', 'self.x = 1;');
   await put('manifest.webmanifest', '{}');
   await put('icon.png', Buffer.from([137, 80]));
@@ -123,6 +126,21 @@ describe('the page', () => {
     const later = await go('/agents', { 'if-none-match': etag! });
     expect([later.status, later.body.toString()]).toEqual([200, changed]);
     await writeFile(join(folder, 'web/index.html'), PAGE);
+  });
+
+  test('is sent compressed if the browser accepts it', async () => {
+    const encoded = async (accepted: string) => {
+      const { headers, body } = await go('/nodes', { 'accept-encoding': accepted });
+      expect(headers.vary).toContain('accept-encoding');
+      return [headers['content-encoding'], body, headers.etag] as const;
+    };
+    const [br, br_body, br_etag] = await encoded('gzip, deflate, br');
+    expect([br, brotliDecompressSync(br_body).toString()]).toEqual(['br', PAGE]);
+    const [gz, gz_body, gz_etag] = await encoded('gzip, deflate');
+    expect([gz, gunzipSync(gz_body).toString()]).toEqual(['gzip', PAGE]);
+    expect((await encoded('identity')).slice(0, 2)).toEqual([undefined, Buffer.from(PAGE)]);
+    expect(gz_etag).not.toBe(br_etag);
+    expect((await go('/runs', { 'accept-encoding': 'br' })).headers['content-encoding']).toBe(undefined);
   });
 
   test('answers HEAD like GET, without the body', async () => {

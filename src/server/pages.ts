@@ -23,6 +23,11 @@ const ROOT_TYPES: Record<string, string> = {
   '.txt': 'text/plain; charset=utf-8',
   '.webmanifest': 'application/manifest+json; charset=utf-8',
 };
+/** Compressed copies that a page may have beside it, in the order of preference. */
+const encodings = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const;
 const FILE_NAME = /^[\w-][\w.-]{0,199}$/;
 const COMPRESSED = /\.(br|gz|deflate)$/;
 /** A path segment that is not an id. */
@@ -118,9 +123,19 @@ function isPagePath(url: string): boolean {
 }
 
 async function sendPage(folder: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const page = await readPage(folder, request.url);
-  if (page === null) return reply.code(503).type(HTML).send(NOT_BUILT);
-  return send(request, reply, HTML, page);
+  const accepted = String(request.headers['accept-encoding'] ?? '');
+  for (const name of pageNames(request.url)) {
+    const page = await readOrNull(join(folder, name));
+    if (page === null) continue;
+    reply.header('vary', 'accept-encoding');
+    for (const [encoding, suffix] of encodings) {
+      if (!new RegExp(`\\b${encoding}\\b`).test(accepted)) continue;
+      const compressed = await readOrNull(join(folder, name + suffix));
+      if (compressed) return send(request, reply.header('content-encoding', encoding), HTML, compressed);
+    }
+    return send(request, reply, HTML, page);
+  }
+  return reply.code(503).type(HTML).send(NOT_BUILT);
 }
 
 /** The page for a path; null if the web UI has not been built. */

@@ -1,8 +1,11 @@
 /**
- * The requests of the first screen, sent before the other scripts have arrived. The page runs this small script as soon as it
- * is there (`vite.config.ts`). It imports nothing but a constant, so that it stays small.
+ * What must not wait for the other scripts: the theme, whether the page may show the screen in its HTML, and the requests of the
+ * first screen. The page runs this small script as soon as it is there (`vite.config.ts`). It imports only modules that import
+ * nothing, so that it stays small.
  */
 import { SESSION_KEY } from './api/session-key.ts';
+import { PHONE, showFirstScreen, templateOf } from './shell/first-screen.ts';
+import { APPEARANCE_KEY, applyTheme, parseTheme } from './shell/theme.ts';
 
 interface EarlyAnswer {
   authorization: string;
@@ -53,17 +56,39 @@ export function withEarly(answers: EarlyAnswers, send: typeof fetch): typeof fet
   };
 }
 
-function storedToken(): string | null {
+// biome-ignore lint/suspicious/noExplicitAny: an older version may have stored something else
+function stored(key: string): any {
   try {
-    const token: unknown = JSON.parse(localStorage.getItem(SESSION_KEY) ?? 'null')?.token;
-    return typeof token === 'string' ? token : null;
+    return JSON.parse(localStorage.getItem(key) ?? 'null');
   } catch {
     return null;
   }
 }
 
+/** Not as late as `DOMContentLoaded`, which waits for the other scripts. */
+function whenParsed(fn: () => void): void {
+  if (document.readyState === 'loading') document.addEventListener('readystatechange', fn, { once: true });
+  else fn();
+}
+
+function begin(): EarlyAnswers {
+  const session = stored(SESSION_KEY);
+  const token = typeof session?.token === 'string' ? session.token : null;
+  const { theme, sidebar } = stored(APPEARANCE_KEY) ?? {};
+  applyTheme(parseTheme(theme));
+  const { pathname, search, hash } = location;
+  const template = templateOf({
+    page: document.documentElement.dataset.page,
+    ...{ pathname, search, hash },
+    role: token && String(session.user?.role),
+    is_phone: matchMedia(PHONE).matches,
+    is_collapsed: sidebar === 'icons',
+  });
+  if (template) whenParsed(() => showFirstScreen(template));
+  return sendEarly(fetch, location, token);
+}
+
 // Not in tests, which have no page.
-const answers: EarlyAnswers =
-  'document' in globalThis ? sendEarly(fetch, location, storedToken()) : new Map();
+const answers: EarlyAnswers = 'document' in globalThis ? begin() : new Map();
 
 export const earlyFetch = withEarly(answers, (...args) => fetch(...args));

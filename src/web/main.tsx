@@ -15,6 +15,7 @@ import { session } from './api/session.ts';
 import { isAgentsPage } from './early.ts';
 import { router } from './router.tsx';
 import { applyAppearance } from './shell/appearance.ts';
+import { removeFirstScreen } from './shell/first-screen.ts';
 import './style.css';
 
 applyAppearance();
@@ -49,6 +50,9 @@ if (session.get()) {
   void queries.prefetchQuery(waitingRunsQuery);
   if (isAgentsPage(location.pathname)) void queries.prefetchQuery(agentsQuery);
 }
+
+// Called when the app has rendered its first screen, before the browser paints it.
+router.subscribe('onResolved', removeFirstScreen);
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>

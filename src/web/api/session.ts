@@ -89,5 +89,5 @@ export const session = {
 };
 
 export function useSession(): Session | null {
-  return useSyncExternalStore(session.subscribe, session.get);
+  return useSyncExternalStore(session.subscribe, session.get, session.get);
 }

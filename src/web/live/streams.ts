@@ -4,6 +4,7 @@ import { applyFrame, readAgain } from '../api/fleet.ts';
 import { queries } from '../api/queries.ts';
 import { renewing } from '../api/renewing.ts';
 import { session } from '../api/session.ts';
+import { idleBadge, toView } from '../streams/badge.ts';
 import { openStreams, type Streams, type StreamsState } from '../streams/connect.ts';
 
 let opened: Streams | null = null;
@@ -32,7 +33,11 @@ export function streams(): Streams {
   return mine;
 }
 
+const subscribe = (listener: () => void) => streams().state.subscribe(listener);
+const getState = () => streams().state.getSnapshot();
+/** Of the prerendered page. */
+const idle: StreamsState = { ...toView(idleBadge(0), 0), fleet: 'connected' };
+
 export function useStreams(): StreamsState {
-  const { state } = streams();
-  return useSyncExternalStore(state.subscribe, state.getSnapshot);
+  return useSyncExternalStore(subscribe, getState, () => idle);
 }

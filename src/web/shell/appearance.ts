@@ -1,10 +1,9 @@
 /** Theme, shortcuts and the key that sends a prompt, stored in the browser. */
 import { useSyncExternalStore } from 'react';
-
-const KEY = 'svc.appearance';
+import { APPEARANCE_KEY, applyTheme, is_dark, parseTheme, type Theme } from './theme.ts';
 
 export interface Appearance {
-  theme: 'system' | 'light' | 'dark';
+  theme: Theme;
   /** Single-key shortcuts. */
   shortcuts: boolean;
   /** Enter sends a prompt. Otherwise it starts a new line, as it always does on touch screens. */
@@ -14,16 +13,15 @@ export interface Appearance {
 }
 
 const listeners = new Set<() => void>();
-const dark = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
 let current: Appearance = read();
 
 function read(): Appearance {
   let stored: Partial<Appearance> = {};
   try {
-    stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Appearance>;
+    stored = JSON.parse(localStorage.getItem(APPEARANCE_KEY) ?? '{}') as Partial<Appearance>;
   } catch {}
   return {
-    theme: stored.theme === 'light' || stored.theme === 'dark' ? stored.theme : 'system',
+    theme: parseTheme(stored.theme),
     shortcuts: stored.shortcuts !== false,
     enter_sends: stored.enter_sends !== false,
     sidebar: stored.sidebar === 'icons' ? 'icons' : 'full',
@@ -31,13 +29,12 @@ function read(): Appearance {
 }
 
 export function applyAppearance(): void {
-  const theme = current.theme === 'system' ? (dark?.matches ? 'dark' : 'light') : current.theme;
-  document.documentElement.dataset.theme = theme;
+  applyTheme(current.theme);
 }
 
-dark?.addEventListener('change', applyAppearance);
+is_dark?.addEventListener('change', applyAppearance);
 globalThis.addEventListener?.('storage', (event) => {
-  if (event.key !== KEY) return;
+  if (event.key !== APPEARANCE_KEY) return;
   current = read();
   applyAppearance();
   for (const listener of listeners) listener();
@@ -45,7 +42,7 @@ globalThis.addEventListener?.('storage', (event) => {
 
 export function setAppearance(change: Partial<Appearance>): void {
   current = { ...current, ...change };
-  localStorage.setItem(KEY, JSON.stringify(current));
+  localStorage.setItem(APPEARANCE_KEY, JSON.stringify(current));
   applyAppearance();
   for (const listener of listeners) listener();
 }
@@ -54,9 +51,11 @@ export function appearance(): Appearance {
   return current;
 }
 
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
 export function useAppearance(): Appearance {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  }, appearance);
+  return useSyncExternalStore(subscribe, appearance, appearance);
 }

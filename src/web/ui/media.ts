@@ -7,7 +7,8 @@ export function mediaHook(query: string): () => boolean {
     media.addEventListener('change', listener);
     return () => media.removeEventListener('change', listener);
   };
-  return () => useSyncExternalStore(subscribe, () => media.matches);
+  const matches = () => media?.matches ?? false;
+  return () => useSyncExternalStore(subscribe, matches, matches);
 }
 
 export const useTouch = mediaHook('(pointer: coarse)');

@@ -69,7 +69,7 @@ export function Agents() {
         </>
       }
       primary={<NewAgent />}
-      toolbar={<Toolbar agents={read.data ?? []} search={search} grouping={grouping} onChange={change} />}
+      toolbar={<Toolbar agents={read.data} search={search} grouping={grouping} onChange={change} />}
     >
       <QueryState read={read}>
         {(agents) =>
@@ -193,12 +193,13 @@ function Toolbar({
   grouping,
   onChange,
 }: {
-  agents: readonly AgentRecord[];
+  /** Absent until they have been read. */
+  agents: readonly AgentRecord[] | undefined;
   search: AgentsSearch;
   grouping: Grouping;
   onChange: (next: AgentsSearch) => void;
 }) {
-  const numbers = useMemo(() => counts(agents), [agents]);
+  const numbers = useMemo(() => agents && counts(agents), [agents]);
   const [searching, setSearching] = useState(false);
   const is_filtered = search.q !== undefined;
   return (
@@ -215,7 +216,7 @@ function Toolbar({
             className={pillClass(search.show === show)}
           >
             {label}
-            <span className="min-w-4 text-right tabular-nums">{numbers[show ?? 'all']}</span>
+            <span className="min-w-4 text-right tabular-nums">{numbers?.[show ?? 'all']}</span>
           </Link>
         ))}
       </nav>

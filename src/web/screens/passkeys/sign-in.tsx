@@ -12,14 +12,20 @@ import { PasskeyUnavailable } from './unavailable.tsx';
 
 const load = () => import('./ceremony.ts');
 
-/** Renders nothing until the service has reported where passkeys work. */
+/** Only space until the service has reported where passkeys work, so that the form does not move then. */
 export default function PasskeySignIn() {
-  const [place, setPlace] = useState<Place | null>(null);
+  const [place, setPlace] = useState<Place | 'unknown' | null>(null);
   useEffect(() => {
     // If this fails, users sign in with their password.
-    call('getRelyingParty').then(setPlace, () => {});
+    call('getRelyingParty').then(setPlace, () => setPlace('unknown'));
   }, []);
-  if (!place) return null;
+  if (place === 'unknown') return null;
+  if (place === null)
+    return (
+      <div className="mt-4 pt-px">
+        <div className="tap mt-4" />
+      </div>
+    );
   const reason = unavailableReason(place, pageLocation());
   return (
     <div className="mt-4 flex flex-col gap-2 border-line border-t pt-4">
