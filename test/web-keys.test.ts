@@ -182,3 +182,26 @@ browserTest(
     await page.waitForURL(/\/agents\/new/);
   },
 );
+
+browserTest('a menu opens with the keyboard the first time too, and gives the focus back', async () => {
+  const { id } = await plane.create({ name: 'with a menu', command: 'true', start: false });
+  for (const key of ['Enter', 'Space', 'ArrowDown']) {
+    await go(`/agents/${id}/output`, /with a menu/);
+    const more = page.locator('header').getByRole('button', { name: 'More' });
+    expect(await more.getAttribute('aria-haspopup')).toBe('menu');
+    expect(await more.getAttribute('aria-expanded')).toBe('false');
+    for (const time of ['the first time', 'again']) {
+      await more.focus();
+      await page.keyboard.press(key);
+      const menu = page.getByRole('menu');
+      await menu.waitFor();
+      await page.keyboard.press('ArrowDown');
+      await expect
+        .poll(() => page.evaluate('document.activeElement.getAttribute("role")'), `${key}, ${time}`)
+        .toBe('menuitem');
+      await page.keyboard.press('Escape');
+      await menu.waitFor({ state: 'detached' });
+      await becomes('document.activeElement.getAttribute("aria-label")', 'More');
+    }
+  }
+});

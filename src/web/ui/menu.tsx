@@ -1,6 +1,14 @@
 /** A menu behind a button. */
 import { Menu as Base } from '@base-ui/react/menu';
-import { type ReactElement, type ReactNode, use } from 'react';
+import {
+  cloneElement,
+  type HTMLAttributes,
+  type KeyboardEvent,
+  type ReactElement,
+  type ReactNode,
+  use,
+  useState,
+} from 'react';
 import { cx } from './cx.ts';
 import { InSheet, sheetItemClass } from './sheet.ts';
 
@@ -28,7 +36,8 @@ type Item = MenuItem | MenuLink;
 interface MenuProps {
   /** Whether it is open when it is shown first. */
   starts_open?: boolean;
-  trigger: ReactElement;
+  /** A button. */
+  trigger: ReactElement<HTMLAttributes<HTMLElement>>;
   items: (Item | null | false)[];
 }
 
@@ -75,12 +84,14 @@ function DropDown({
   items,
   starts_open,
 }: {
-  trigger: ReactElement;
+  trigger: ReactElement<HTMLAttributes<HTMLElement>>;
   items: readonly Item[];
   starts_open: boolean;
 }) {
+  const [used, setUsed] = useState(starts_open);
+  if (!used) return asUnused(trigger, () => setUsed(true));
   return (
-    <Base.Root defaultOpen={starts_open}>
+    <Base.Root defaultOpen>
       <Base.Trigger render={trigger} />
       <Base.Portal>
         <Base.Positioner sideOffset={4} align="end" className="z-50">
@@ -93,6 +104,21 @@ function DropDown({
       </Base.Portal>
     </Base.Root>
   );
+}
+
+/** Only the button, until it is used: a menu has two dozen components, and most menus are never opened. */
+function asUnused(trigger: ReactElement<HTMLAttributes<HTMLElement>>, onUse: () => void) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+    event.preventDefault();
+    onUse();
+  };
+  return cloneElement(trigger, {
+    'aria-haspopup': 'menu',
+    'aria-expanded': false,
+    onClick: onUse,
+    onKeyDown,
+  });
 }
 
 function DropDownItem({ item }: { item: Item }) {

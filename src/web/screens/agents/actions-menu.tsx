@@ -1,12 +1,18 @@
 /** The actions of an agent's row in the list. */
 import { useNavigate } from '@tanstack/react-router';
 import { FileText, Play, RotateCw, Square } from 'lucide-react';
-import type { ReactElement } from 'react';
+import type { HTMLAttributes, ReactElement } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { useAgentAct } from './actions.ts';
 
-export default function ActionsMenu({ agent, trigger }: { agent: AgentRecord; trigger: ReactElement }) {
+export default function ActionsMenu({
+  agent,
+  trigger,
+}: {
+  agent: AgentRecord;
+  trigger: ReactElement<HTMLAttributes<HTMLElement>>;
+}) {
   const act = useAgentAct(agent);
   const navigate = useNavigate();
   const is_running = agent.status === 'running';

@@ -1,12 +1,12 @@
 /** The side panel of a conversation: plan, changed files, usage and settings. On a phone, a button opens it. */
 import { PanelRight } from 'lucide-react';
-import { memo, useState } from 'react';
+import { memo, useDeferredValue, useState } from 'react';
 import { bodyText } from '../../../../acp/transcript/parts.ts';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { Dialog } from '../../../ui/dialog.tsx';
+import { LazyDialog } from '../../../ui/lazy-dialog.tsx';
 import { usedPercent } from '../../../ui/usage.ts';
 import { Branch } from '../../agents/facts.tsx';
 import { getProgram } from '../../agents/order.ts';
@@ -25,6 +25,8 @@ interface SideProps {
 /** The panel at the right of a wide screen. */
 export function SidePanel({ agent, view }: SideProps) {
   const { width, handle } = useWidth();
+  // The conversation is painted first.
+  const shows_details = useDeferredValue(true, false);
   return (
     <>
       {handle}
@@ -33,7 +35,7 @@ export function SidePanel({ agent, view }: SideProps) {
         style={{ width }}
         className="scroll-y hidden shrink-0 border-line border-l p-3 lg:block"
       >
-        <Details agent={agent} view={view} />
+        {shows_details && <Details agent={agent} view={view} />}
       </aside>
     </>
   );
@@ -59,9 +61,9 @@ export function SideButton({ agent, view }: SideProps) {
         {usage && usage.size > 0 && <span className="shrink-0">· {usedPercent(usage)}%</span>}
         <PanelRight aria-hidden className="size-4 shrink-0" />
       </button>
-      <Dialog open={open} onClose={() => setOpen(false)} title={agent.name}>
+      <LazyDialog open={open} onClose={() => setOpen(false)} title={agent.name}>
         <Details agent={agent} view={view} />
-      </Dialog>
+      </LazyDialog>
     </>
   );
 }
