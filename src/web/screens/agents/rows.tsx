@@ -1,9 +1,10 @@
 /**
  * The rows of agents: columns on wide screens, two lines on phones. Every row is in the document, so that the browser finds
- * its text, but the browser lays out only those in view.
+ * its text, but the browser lays out only those in view. It checks in each frame which ones these are, so they are in blocks
+ * that it skips as a whole.
  */
 import { Link } from '@tanstack/react-router';
-import { memo } from 'react';
+import { type CSSProperties, memo } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
 import { agentState } from '../../ui/agent-state.ts';
 import { ActsOnItsOwn } from '../../ui/permission-mode.tsx';
@@ -12,6 +13,7 @@ import { AgentStatus } from '../../ui/status.tsx';
 import { useTint } from '../../ui/tint.ts';
 import { UnreadDot } from '../../ui/unread.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
+import { blocksOf } from './blocks.ts';
 import {
   Branch,
   Context,
@@ -25,6 +27,10 @@ import {
   StatusLine,
 } from './facts.tsx';
 import { getProgram } from './order.ts';
+
+/** The height of a block that was not in view yet: that of its rows, as in `rowClass`. */
+const blockClass =
+  'block [contain-intrinsic-height:auto_calc(var(--rows)*4rem)] [content-visibility:auto] md:[contain-intrinsic-height:auto_calc(var(--rows)*2.75rem)]';
 
 // The columns in view, from left to right. Narrow lists lose the cost first, then the context, then the progress.
 const columns = [
@@ -78,11 +84,22 @@ export function AgentRows({
           </th>
         </tr>
       </thead>
-      <tbody className="block">
-        {agents.map((agent) => (
-          <AgentRow key={agent.id} agent={agent} item={waiting.get(agent.id)} unread={unread.has(agent.id)} />
-        ))}
-      </tbody>
+      {blocksOf(agents).map((block) => (
+        <tbody
+          key={block[0]!.id}
+          className={blockClass}
+          style={{ '--rows': block.length } as CSSProperties}
+        >
+          {block.map((agent) => (
+            <AgentRow
+              key={agent.id}
+              agent={agent}
+              item={waiting.get(agent.id)}
+              unread={unread.has(agent.id)}
+            />
+          ))}
+        </tbody>
+      ))}
     </table>
   );
 }
