@@ -1,6 +1,6 @@
 /**
- * A SQLite connection. Statements are prepared once and cached; results are plain rows. The
- * connection owns the pragmas and the statement cache, and does not manage transactions.
+ * A SQLite connection. Statements are prepared once and cached; results are plain rows. The connection owns the pragmas and the
+ * statement cache, and does not manage transactions.
  */
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';

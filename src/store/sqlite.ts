@@ -1,9 +1,9 @@
 /**
- * The SQLite implementation of `Store`. One connection writes in groups: all waiting writes run in one transaction, one
- * after the other, each `write` in its own savepoint. SQLite's COMMIT does not sync (`synchronous = NORMAL`); another thread syncs the
- * group, so the event loop never waits for a disk. Until the sync is done, no write is answered, nothing else is
- * committed, and readers see the state before the group. So everything visible or acknowledged is on the disk, as with
- * `FULL`. Checkpoints and checks run in a worker. This module creates no ids and reads no wall clock.
+ * The SQLite implementation of `Store`. One connection writes in groups: all waiting writes run in one transaction, one after
+ * the other, each `write` in its own savepoint. SQLite's COMMIT does not sync (`synchronous = NORMAL`); another thread syncs
+ * the group, so the event loop never waits for a disk. Until the sync is done, no write is answered, nothing else is committed,
+ * and readers see the state before the group. So everything visible or acknowledged is on the disk, as with `FULL`. Checkpoints
+ * and checks run in a worker. This module creates no ids and reads no wall clock.
  */
 import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';

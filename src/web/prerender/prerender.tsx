@@ -4,7 +4,7 @@
  * `early.ts` shows it, and `main.tsx` removes it as soon as the app shows its first screen.
  */
 // First, because the other modules use what it defines.
-
+import './browser.ts';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, RouterProvider } from '@tanstack/react-router';
 import { renderToStaticMarkup } from 'react-dom/server';

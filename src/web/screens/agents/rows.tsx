@@ -85,11 +85,7 @@ export function AgentRows({
         </tr>
       </thead>
       {blocksOf(agents).map((block) => (
-        <tbody
-          key={block[0]!.id}
-          className={blockClass}
-          style={{ '--rows': block.length } as CSSProperties}
-        >
+        <tbody key={block[0]!.id} className={blockClass} style={{ '--rows': block.length } as CSSProperties}>
           {block.map((agent) => (
             <AgentRow
               key={agent.id}

@@ -73,11 +73,12 @@ export function useNewAgent() {
       return { agent_id: await startNew(result.body), sent };
     },
     onError: (error) => show(error, draft, repositories),
-    onSuccess: ({ agent_id, sent }) => {
+    onSuccess: async ({ agent_id, sent }) => {
+      // First, so that the agent's screen does not wait for this form, which would be rendered once more.
+      await navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
       const { preset: id, where, repo } = sent;
       finish({ preset: id, where, repo, node_id, shape, preset_name: preset?.name ?? id });
       void client.invalidateQueries({ queryKey: repositoriesQuery(node_id).queryKey });
-      void navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
     },
   });
   const change = (fields: Written) => {
