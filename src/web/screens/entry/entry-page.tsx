@@ -22,3 +22,12 @@ export function EntryPage({ title, children }: { title: string; children: ReactN
     </div>
   );
 }
+
+/** The space of another way to sign in, a button below a line, until it is there: otherwise the form would move. */
+export function RoomForButton() {
+  return (
+    <div className="mt-4 pt-px">
+      <div className="tap mt-4" />
+    </div>
+  );
+}

@@ -7,6 +7,7 @@ import { useEffect, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
+import { RoomForButton } from '../entry/entry-page.tsx';
 import { type Place, pageLocation, unavailableReason } from './availability.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 
@@ -20,12 +21,7 @@ export default function PasskeySignIn() {
     call('getRelyingParty').then(setPlace, () => setPlace('unknown'));
   }, []);
   if (place === 'unknown') return null;
-  if (place === null)
-    return (
-      <div className="mt-4 pt-px">
-        <div className="tap mt-4" />
-      </div>
-    );
+  if (place === null) return <RoomForButton />;
   const reason = unavailableReason(place, pageLocation());
   return (
     <div className="mt-4 flex flex-col gap-2 border-line border-t pt-4">
