@@ -197,7 +197,9 @@ browserTest('a menu opens with the keyboard the first time too, and gives the fo
       await menu.waitFor();
       await page.keyboard.press('ArrowDown');
       await expect
-        .poll(() => page.evaluate('document.activeElement.getAttribute("role")'), `${key}, ${time}`)
+        .poll(() => page.evaluate('document.activeElement.getAttribute("role")'), {
+          message: `${key}, ${time}`,
+        })
         .toBe('menuitem');
       await page.keyboard.press('Escape');
       await menu.waitFor({ state: 'detached' });
