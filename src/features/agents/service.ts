@@ -105,8 +105,8 @@ export class Agents {
   list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
     authorize(caller, 'agents.list');
     const paged = request.limit !== undefined || request.cursor !== undefined;
-    const limit =
-      request.limit ?? (paged ? sharedLimits.page_items_default : sharedLimits.plain_list_items_max);
+    const { page_items_default, plain_list_items_max } = sharedLimits;
+    const limit = request.limit ?? (paged ? page_items_default : plain_list_items_max);
     const { label = [], q = '', ...exact } = filter;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read(async (reader) => {
@@ -424,10 +424,8 @@ export class Agents {
     const before_number = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read(async (reader) => {
       const row = await this.#core.records.find(reader, caller, 'agent.read', agent_id);
-      const rows = await listSessions(reader, row.num, {
-        before_number,
-        limit: paged ? limit + 1 : undefined,
-      });
+      const read_max = paged ? limit + 1 : undefined;
+      const rows = await listSessions(reader, row.num, { before_number, limit: read_max });
       const { items, ...rest } = pageOfRows(rows, paged ? limit : rows.length, (item) => [item.number]);
       const sessions: Session[] = [];
       for (const item of items) sessions.push(await toSession(reader, item));
