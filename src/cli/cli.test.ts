@@ -602,7 +602,9 @@ describe('doctor', () => {
     expect({ code, stdout, stderr }).toEqual({
       code: 1,
       stdout: 'ok    git: 2\nFAIL  disk: full\n      free some\n',
-      stderr: 'svc: 1 of 2 checks failed\n',
+      stderr:
+        'the running service was not asked: none runs on this machine, and you are not signed in to another one\n' +
+        'svc: 1 of 2 checks failed\n',
     });
   });
 });

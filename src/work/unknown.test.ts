@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Logger, silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
-import type { Reader, Store } from '../store/store.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
 import { type Fact, type FactHandlers, type FactKind, Facts } from './facts.ts';
 import { limits } from './limits.ts';
@@ -43,7 +43,7 @@ async function record(facts: Facts, ...names: string[]): Promise<void> {
 
 /** A consumer of these kinds that notes what it handles. */
 function consumer(seen: string[], ...kinds: string[]): FactHandlers {
-  const note = (_tx: unknown, { kind, ref }: Fact) => void seen.push(`${kind} ${ref}`);
+  const note = async (tx: Tx, { kind, ref }: Fact) => tx.afterCommit(() => void seen.push(`${kind} ${ref}`));
   return Object.fromEntries(kinds.map((kind) => [kind, note]));
 }
 
@@ -153,7 +153,7 @@ test('leaves timers of unknown kinds due, fires the later ones, and does not loo
     reads += 1;
     return read(fn);
   };
-  timers.open({ trigger: async (_tx, { ref }) => void fired.push(ref) });
+  timers.open({ trigger: async (tx, { ref }) => tx.afterCommit(() => void fired.push(ref)) });
   await vi.waitFor(() => expect(fired).toEqual(['y']), SOON);
   await new Promise((resolve) => setTimeout(resolve, 50));
   await timers.close();
@@ -162,7 +162,9 @@ test('leaves timers of unknown kinds due, fires the later ones, and does not loo
   expect(await store.read((reader) => timers.countUnknown(reader))).toBe(1);
 
   const newer = new Timers(common());
-  const handlers = { novel: (_tx: unknown, { ref }: { ref: string }) => void fired.push(ref) };
+  const handlers = {
+    novel: async (tx: Tx, { ref }: { ref: string }) => tx.afterCommit(() => void fired.push(ref)),
+  };
   newer.open(handlers as unknown as Partial<TimerHandlers>);
   await vi.waitFor(() => expect(fired).toEqual(['y', 'x']), SOON);
   await newer.close();

@@ -32,8 +32,8 @@ test('after an upgrade, consumers continue after the last fact that they have ha
   const facts = new Facts({ store, clock: systemClock, log: silentLog });
   const seen: string[] = [];
   await facts.open({
-    one: { review_opened: async (_tx, { ref }) => void seen.push(`one ${ref}`) },
-    two: { review_opened: async (_tx, { ref }) => void seen.push(`two ${ref}`) },
+    one: { review_opened: async (tx, { ref }) => tx.afterCommit(() => void seen.push(`one ${ref}`)) },
+    two: { review_opened: async (tx, { ref }) => tx.afterCommit(() => void seen.push(`two ${ref}`)) },
   });
   await vi.waitFor(() => expect(seen.toSorted()).toEqual(['one b', 'one c', 'two c']), SOON);
   await facts.close();
