@@ -31,13 +31,17 @@ class BoundQuery<Row> implements Compilable<Row> {
   }
 }
 
-/** `build` is called once, with placeholders. It may only pass them to the query, not read them. */
+/** `build` is called once for each kind of database, with placeholders. It may only pass them to the query, not read them. */
 export function preparedQuery<Params extends unknown[], Row>(
   build: (sql: Kysely<Tables>, ...params: Params) => Compilable<Row>,
 ): (reader: Pick<Reader, 'sql'>, ...params: Params) => Compilable<Row> {
-  let query: CompiledQuery<Row> | undefined;
+  const built = new Map<Kysely<Tables>, CompiledQuery<Row>>();
   return ({ sql }, ...params) => {
-    query ??= build(sql, ...(params.map((_, index) => new Placeholder(index)) as Params)).compile();
+    let query = built.get(sql);
+    if (query === undefined) {
+      query = build(sql, ...(params.map((_, index) => new Placeholder(index)) as Params)).compile();
+      built.set(sql, query);
+    }
     const parameters = query.parameters.slice();
     for (let i = 0; i < parameters.length; i++) {
       const one = parameters[i];

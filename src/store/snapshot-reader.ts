@@ -2,6 +2,7 @@
  * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While a snapshot
  * is held, all reads see its state, whatever is committed in the meantime.
  */
+import { Memos } from './body.ts';
 import type { Connection } from './connection.ts';
 import type { Reader } from './store.ts';
 import { ReadTransaction } from './transaction.ts';
@@ -9,7 +10,7 @@ import { ReadTransaction } from './transaction.ts';
 export class SnapshotReader {
   readonly connection: Connection;
   /** Values that bodies computed from the current snapshot. */
-  readonly #memos = new Map<string, unknown>();
+  readonly #memos = new Memos();
   #kept = false;
   #pinned = false;
   /** Bodies that have not ended. Their snapshot must not be released. */

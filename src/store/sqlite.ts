@@ -14,6 +14,7 @@ import type { Logger } from '../base/log.ts';
 import { entryPoint } from '../base/program-files.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
 import { Problem } from '../core/problem.ts';
+import { callerOf, checkNotInBody } from './body.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { type Connection, openReadOnly, openWriter } from './connection.ts';
 import { BatchWriter } from './event-rows/write.ts';
@@ -22,7 +23,7 @@ import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
 import { SnapshotReader } from './snapshot-reader.ts';
 import { type Appended, type IngestBatch, type Reader, type Store, StoreDamaged, type Tx } from './store.ts';
-import { callerOf, checkNotInBody, WriteTransaction } from './transaction.ts';
+import { WriteTransaction } from './transaction.ts';
 import { WalSync } from './wal-sync.ts';
 import type { StoreTasks } from './worker.ts';
 
@@ -136,7 +137,7 @@ class SqliteStore implements Store {
   }
 
   async read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> {
-    checkNotInBody(this.#writer, this.#reader.connection);
+    checkNotInBody(this.#writer.db, this.#reader.connection.db);
     try {
       return await this.#reader.read(fn);
     } catch (error) {
@@ -214,7 +215,7 @@ class SqliteStore implements Store {
   }
 
   async #enqueue(work: Pick<QueuedWrite, 'run' | 'in_savepoint' | 'bytes'>): Promise<unknown> {
-    checkNotInBody(this.#writer, this.#reader.connection);
+    checkNotInBody(this.#writer.db, this.#reader.connection.db);
     if (this.#closing !== null) throw new Error('the store is closed');
     return new Promise((resolve, reject) => {
       this.#queue.push({ ...work, resolve, reject });
