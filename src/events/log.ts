@@ -15,7 +15,7 @@ import type { Redactor } from '../core/redaction.ts';
 import { createHead, deleteHead } from '../store/event-rows/heads.ts';
 import { appendEvents, type NewEvent } from '../store/event-rows/write.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
-import type { Appended, Reader, Store, Tx } from '../store/store.ts';
+import { type Appended, filesOf, type Reader, type Store, type Tx } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { type FollowDeps, Follower, type LiveWriter } from './follow.ts';
 import { asBuffer, batchFrames, frameText } from './frame.ts';
@@ -68,7 +68,7 @@ export class EventLog {
       heartbeat_ms: options.heartbeat_ms ?? limits.heartbeat_ms,
     };
     this.#worker = new WorkerCalls(entryPoint('events/worker'), {
-      source: options.store.source,
+      source: filesOf(options.store).source,
       folder: this.#folder,
       search_path: join(options.data_dir, 'search.db'),
     } satisfies EventsWorkerData);

@@ -378,10 +378,11 @@ export class LogMaintenance {
 
   /** Keeps some free pages for the next events and returns the rest to the file system. */
   async #vacuum(): Promise<void> {
-    if (!this.#deleted) return;
+    const { files } = this.#store;
+    if (!this.#deleted || files === null) return;
     this.#deleted = false;
     while (!this.#stop.signal.aborted) {
-      const left = await this.#store.vacuum(limits.vacuum_pages_per_slice);
+      const left = await files.vacuum(limits.vacuum_pages_per_slice);
       if (left <= limits.free_pages_kept) return;
       await sleep(limits.maintenance_slice_ms, this.#stop.signal);
     }

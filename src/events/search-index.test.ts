@@ -6,14 +6,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { deleteAgent } from '../features/agents/queries/agents.ts';
 import { resizeHead } from '../store/event-rows/heads.ts';
-import { openReader, openSqlite } from '../store/sqlite.ts';
-import type { Store } from '../store/store.ts';
+import { type FileStore, openReader, openSqlite } from '../store/sqlite.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import { SearchIndex } from './search-index.ts';
 
 let folder: string;
-let store: Store;
+let store: FileStore;
 let events: EventLog;
 
 beforeEach(async () => {
@@ -82,7 +81,7 @@ test('after a restart, updates only agents whose entries differ from their log',
     await store.ingest(batch(`agt_${id}`, `ses_${id}`, 0, ['needle\n', 'needle\n', 'straw\n']));
   }
   const path = join(folder, 'search.db');
-  const snapshots = openReader(store.source);
+  const snapshots = openReader(store.files.source);
   const open = () => SearchIndex.open(path, snapshots, join(folder, 'log'));
   const first = await open();
   expect(await first.stale()).toEqual(nums);

@@ -3,7 +3,7 @@
 import type { Logger } from '../base/log.ts';
 import type { Core } from '../features/feature.ts';
 import type { FeatureSet } from '../features/feature-set.ts';
-import type { Store } from '../store/store.ts';
+import type { DatabaseFiles } from '../store/store.ts';
 import type { Closing } from './closing.ts';
 import { limits } from './limits.ts';
 
@@ -20,8 +20,9 @@ export function startUpkeep(core: Core, features: FeatureSet, opened: Closing): 
   const checking = new AbortController();
   opened.push(() => checking.abort());
   void audit.check(checking.signal);
-  if (!store.unchecked) return;
-  const check = setTimeout(() => void checkDatabase(store, log, checking.signal), limits.database_check_ms);
+  const { files } = store;
+  if (!files?.unchecked) return;
+  const check = setTimeout(() => void checkDatabase(files, log, checking.signal), limits.database_check_ms);
   opened.push(() => clearTimeout(check));
 }
 
@@ -30,12 +31,12 @@ export function startUpkeep(core: Core, features: FeatureSet, opened: Closing): 
  * all if the service is stopping. Never rejects.
  */
 export async function checkDatabase(
-  store: Pick<Store, 'check'>,
+  files: Pick<DatabaseFiles, 'check'>,
   log: Pick<Logger, 'error' | 'warn'>,
   stopping: AbortSignal,
 ): Promise<void> {
   try {
-    const problems = await store.check();
+    const problems = await files.check();
     if (problems.length > 0)
       log.error({ problems }, 'the database is damaged: restore a backup with svc restore FILE');
   } catch (err) {

@@ -1,6 +1,6 @@
 /**
  * Copies the database, even while another process is writing, and prepares copies for use after a restore. A copy is
- * one snapshot. The process that has the store open must use `Store.backup` instead.
+ * one snapshot. The process that has the store open must use `DatabaseFiles.backup` instead.
  */
 import { existsSync } from 'node:fs';
 import { chmod, unlink } from 'node:fs/promises';

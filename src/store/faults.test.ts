@@ -80,13 +80,13 @@ test('a torn, unacknowledged write is not an error', async () => {
 test('detects a corrupted page at startup after a kill, and in a check after a clean stop', async () => {
   const path = await afterKill(200);
   const store = await openAt(path);
-  expect(store.unchecked).toBe(false);
+  expect(store.files.unchecked).toBe(false);
   await store.close();
   const { length } = await readFile(path);
   await garble(path, Math.floor(length / 2 / 8192) * 8192, 8192);
   const damaged = await openAt(path);
-  expect(damaged.unchecked).toBe(true);
-  expect((await damaged.check()).length).toBeGreaterThan(0);
+  expect(damaged.files.unchecked).toBe(true);
+  expect((await damaged.files.check()).length).toBeGreaterThan(0);
   await damaged.close();
   await writeFile(`${path}-wal`, 'a log of which nothing can be read');
   await expect(openAt(path)).rejects.toThrow(/is damaged: .*svc restore FILE/);

@@ -64,10 +64,14 @@ export const migrations: readonly string[] = [
 
 /** The database has a newer schema than this program. */
 export class DatabaseTooNew extends Error {
-  constructor(path: string, found: number, known: number) {
+  constructor(
+    name: string,
+    found: number,
+    known: number,
+    advice = 'start a newer svc, or restore a backup with svc restore FILE',
+  ) {
     super(
-      `database ${path} has schema version ${found}, but this svc supports versions up to ${known}: ` +
-        'start a newer svc, or restore a backup with svc restore FILE',
+      `database ${name} has schema version ${found}, but this svc supports versions up to ${known}: ${advice}`,
     );
     this.name = 'DatabaseTooNew';
   }

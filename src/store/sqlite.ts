@@ -22,7 +22,16 @@ import { checkWal, databaseBytes, isDamage, quickCheck, rememberBoot, storagePro
 import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
 import { SnapshotReader } from './snapshot-reader.ts';
-import { type Appended, type IngestBatch, type Reader, type Store, StoreDamaged, type Tx } from './store.ts';
+import {
+  type Appended,
+  type DatabaseFiles,
+  type IngestBatch,
+  type Reader,
+  type Store,
+  StoreDamaged,
+  type StoreSource,
+  type Tx,
+} from './store.ts';
 import { WriteTransaction } from './transaction.ts';
 import { WalSync } from './wal-sync.ts';
 import type { StoreTasks } from './worker.ts';
@@ -38,8 +47,11 @@ export interface SqliteOptions {
   log: Logger;
 }
 
+/** A store with files. */
+export type FileStore = Store & { files: DatabaseFiles };
+
 /** Opens or creates the database. Throws `StoreDamaged`, `DatabaseTooNew`, or a `Problem` if there is no space. */
-export async function openSqlite(options: SqliteOptions): Promise<Store> {
+export async function openSqlite(options: SqliteOptions): Promise<FileStore> {
   const { path, log } = options;
   const unclean = checkWal(path);
   let writer: Connection | undefined;
@@ -62,7 +74,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
 }
 
 /** Opens a reader for another thread. Each `read` has its own snapshot, unless another one is running. */
-export function openReader(source: Store['source']): Pick<Store, 'read'> & { close(): void } {
+export function openReader(source: StoreSource): Pick<Store, 'read'> & { close(): void } {
   const reader = new SnapshotReader(openReadOnly(source.path));
   const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
     try {
@@ -91,8 +103,9 @@ interface Group {
   callbacks: (() => void)[];
 }
 
-class SqliteStore implements Store {
-  readonly source: Store['source'];
+class SqliteStore implements Store, DatabaseFiles {
+  readonly files: DatabaseFiles = this;
+  readonly source: StoreSource;
   readonly unchecked: boolean;
   readonly #log: Logger;
   readonly #writer: Connection;

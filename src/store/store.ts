@@ -3,7 +3,9 @@
  *
  * Kysely builds the queries, and the store runs them. The body of a transaction is asynchronous, but it may wait only
  * for its own statements, because it holds the database meanwhile. A body that waits for anything else, such as a timer,
- * a file or another transaction, fails at once and is rolled back. The store creates no ids and reads no clock.
+ * a file or another transaction, fails at once and is rolled back. A body must not continue after an error of a
+ * statement: depending on the database, the transaction has ended, and the write fails with that error whatever the body
+ * does. The store creates no ids and reads no clock.
  */
 import type { Compilable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
@@ -39,26 +41,40 @@ export interface Writer extends Reader {
 }
 
 export interface Tx extends Writer {
-  /** Calls `fn` once this transaction's group is on disk, in order of registration; never after a rollback. */
+  /** Calls `fn` once this transaction is on disk, in order of registration; never after a rollback. */
   afterCommit(fn: () => void): void;
 }
 
 export interface Store {
   /**
-   * Runs `fn` on committed rows, on a read-only connection, as one snapshot. Throws `ForeignWait` if `fn` waits for
+   * Runs `fn` on committed rows, on a read-only connection, as one snapshot. It may run again. Throws `ForeignWait` if `fn` waits for
    * anything but its own statements.
    */
   read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T>;
   /**
-   * Runs `fn` inside a savepoint of the current group, while no other `fn` runs. If `fn` throws, only its own changes
-   * are rolled back. It may run again if the group fails, so it must have no side effects except through `tx`. Resolves
-   * after the group's fsync. Throws `ForeignWait` if `fn` waits for anything but its own statements.
+   * Runs `fn` as if no other `fn` ran at the same time. If `fn` throws, only its own changes are rolled back. It may run
+   * again, so it must have no side effects except through `tx`. Resolves when the changes are on disk. Throws the problem
+   * `unavailable` if it is not known whether they are. Throws `ForeignWait` if `fn` waits for anything but its own statements.
    */
   write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T>;
-  /** Stores a batch of output: its events and the new committed offset, in the current group. Throws `StaleBatch`. */
+  /** Stores a batch of output: its events and the new committed offset. Throws `StaleBatch`. */
   ingest(batch: IngestBatch): Promise<Appended>;
   /** Calls `listener` with every committed batch, in commit order. Returns a function that unsubscribes. */
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void;
+  /** Null if the database is on a server, which takes care of its files itself. */
+  readonly files: DatabaseFiles | null;
+  /** Finishes queued writes, then closes the database. Later writes are rejected. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Throws if the store's database is on a server. */
+export function filesOf(store: Pick<Store, 'files'>): DatabaseFiles {
+  if (store.files === null) throw new Error('the database has no files');
+  return store.files;
+}
+
+/** The files of a database that svc takes care of itself. */
+export interface DatabaseFiles {
   /** Returns up to `pages_max` free pages to the file system. Resolves to the number of remaining free pages. */
   vacuum(pages_max: number): Promise<number>;
   /** Pass this to `openReader` in a worker. */
@@ -72,8 +88,6 @@ export interface Store {
   backup(path: string): Promise<void>;
   /** Runs `quick_check` and returns the problems; empty if the database is intact. */
   check(): Promise<string[]>;
-  /** Finishes queued writes, then closes the files. Later writes are rejected. Idempotent. */
-  close(): Promise<void>;
 }
 
 /** The location of a store's data, which can be sent to a worker. */

@@ -3,7 +3,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { rfc3339 } from '../../base/clock.ts';
-import type { Reader } from '../../store/store.ts';
+import { filesOf, type Reader } from '../../store/store.ts';
 import { committedCalls } from '../../testing/committed-calls.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
@@ -176,7 +176,7 @@ test('a run whose round has an unknown outcome is listed once none of its steps 
 });
 
 test('the list reads waiting steps in their order from an index, and an agent only its own', async () => {
-  const database = new DatabaseSync(fixture.store.source.path, { readOnly: true });
+  const database = new DatabaseSync(filesOf(fixture.store).source.path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   let plan = '';
   const all = (query: Compilable) => {

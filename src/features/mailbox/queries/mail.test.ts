@@ -1,13 +1,13 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
 import { expect, test } from 'vitest';
-import type { Reader } from '../../../store/store.ts';
+import { filesOf, type Reader } from '../../../store/store.ts';
 import { openMailFixture } from '../testing.ts';
 import { type InboxFilter, listInbox } from './mail.ts';
 
 test('reading an inbox does not scan acknowledged mail', async () => {
   const fixture = await openMailFixture();
-  const database = new DatabaseSync(fixture.store.source.path, { readOnly: true });
+  const database = new DatabaseSync(filesOf(fixture.store).source.path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   const planOf = async (filter: Omit<InboxFilter, 'to_actor_id' | 'limit'>): Promise<string> => {
     let plan = '';

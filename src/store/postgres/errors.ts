@@ -1,0 +1,62 @@
+/** Errors of PostgreSQL, by their SQLSTATE, as what the store does about them. */
+import { Problem, problems } from '../../core/problem.ts';
+
+/** Thrown if a connection was lost or could not be opened. `cause` is the driver's error. */
+export class Disconnected extends Error {
+  constructor(cause: unknown) {
+    super('the connection to PostgreSQL was lost', { cause });
+    this.name = 'Disconnected';
+  }
+}
+
+/** Thrown if a transaction has to run again: nothing of it was committed. */
+export class Again extends Error {
+  constructor(cause: unknown) {
+    super('the transaction was not committed', { cause });
+    this.name = 'Again';
+  }
+}
+
+function sqlState(error: unknown): string | null {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
+}
+
+/** With these, the server ends the connection. */
+const endings = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '53300']);
+
+/** Whether the connection cannot be used any more. Errors of conversions have neither a code nor to do with it. */
+export function isDisconnection(error: unknown): boolean {
+  if (error instanceof TypeError || error instanceof RangeError) return false;
+  const state = sqlState(error);
+  return state === null || state.startsWith('08') || endings.has(state);
+}
+
+/** No serial order, a deadlock, a lock that could not be obtained in time. */
+const conflicts = new Set(['40001', '40P01', '55P03']);
+
+/** Whether a transaction failed because of other ones, so that it can run again at once. */
+function isConflict(error: unknown): boolean {
+  return error instanceof Again || conflicts.has(sqlState(error) ?? '');
+}
+
+/** Whether a transaction can run again: it was not committed, and may succeed later. */
+export function canRunAgain(error: unknown): boolean {
+  return error instanceof Disconnected || isConflict(error);
+}
+
+/** The problem that clients see for a failure of the database; null for other errors, such as a constraint violation. */
+export function storageProblem(error: unknown): Problem | null {
+  if (canRunAgain(error)) return storageFailed();
+  const state = sqlState(error);
+  if (state === '53100') return problems.diskSpace();
+  if (state === 'XX001' || state === 'XX002') {
+    return new Problem('unavailable', 'storage_damaged', 'storage is damaged');
+  }
+  return state !== null && /^(53|57|58)/.test(state) ? storageFailed() : null;
+}
+
+/** Nothing is known about whether the data was stored. */
+export function storageFailed(): Problem {
+  return new Problem('unavailable', 'storage_failed', 'storage does not answer');
+}

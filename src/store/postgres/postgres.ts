@@ -1,0 +1,108 @@
+/**
+ * The PostgreSQL implementation of `Store`. Bodies of writes run at the same time on several connections, as
+ * serializable transactions, and run again if they conflict. So they take effect as if one ran after the other. Reads
+ * have one snapshot each. Nothing is visible before it is on the server's disk.
+ */
+import { callerOf, checkNotInBody } from '../body.ts';
+import { limits } from '../limits.ts';
+import type { Appended, IngestBatch, Reader, Store, Tx } from '../store.ts';
+import { ConnectionPool, type PostgresOptions } from './connection.ts';
+import { storageProblem } from './errors.ts';
+import { Ingest } from './ingest.ts';
+import { migrate } from './migrate.ts';
+import { ReadTransaction } from './transaction.ts';
+import { untilDone, Writes } from './writes.ts';
+
+const READ = ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'];
+
+/**
+ * Connects to the database, and creates or upgrades its schema. Throws `DatabaseTooNew`, `UnsupportedDatabase`, or the
+ * driver's error if the database cannot be reached.
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const steps = await migrate(options.url);
+  if (steps > 0) options.log.info({ steps }, 'database schema is up to date');
+  return new PostgresStore(options);
+}
+
+class PostgresStore implements Store {
+  readonly files = null;
+  readonly #options: PostgresOptions;
+  /** Identifies the store. */
+  readonly #database = {};
+  readonly #readers: ConnectionPool;
+  readonly #writers: ConnectionPool;
+  readonly #writes: Writes;
+  readonly #ingest: Ingest;
+  readonly #running = new Set<Promise<unknown>>();
+  #closing: Promise<void> | null = null;
+
+  constructor(options: PostgresOptions) {
+    this.#options = options;
+    this.#readers = new ConnectionPool(options, limits.postgres_readers_max);
+    // A scan of a whole table would conflict with every change of the table.
+    this.#writers = new ConnectionPool(options, limits.postgres_writers_max, { enable_seqscan: 'off' });
+    this.#writes = new Writes(this.#database, this.#writers, options.log);
+    this.#ingest = new Ingest(this.#writes);
+  }
+
+  read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> {
+    const caller = callerOf(this.read);
+    return this.#run(() =>
+      untilDone(async () => {
+        const connection = await this.#readers.acquire();
+        const tx = new ReadTransaction(this.#database, connection, READ);
+        try {
+          return await tx.execute(fn, caller);
+        } finally {
+          tx.finish();
+          connection.release();
+        }
+      }),
+    );
+  }
+
+  write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T> {
+    const caller = callerOf(this.write);
+    return this.#run(() => this.#writes.run({ isolation: 'SERIALIZABLE', body: fn, caller }));
+  }
+
+  ingest(batch: IngestBatch): Promise<Appended> {
+    return this.#run(() => this.#ingest.store(batch));
+  }
+
+  onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void {
+    return this.#ingest.onIngested(listener);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    await Promise.all([this.#readers.close(), this.#writers.close()]);
+  }
+
+  async #run<T>(work: () => Promise<T>): Promise<T> {
+    checkNotInBody(this.#database);
+    if (this.#closing !== null) throw new Error('the store is closed');
+    const running = work();
+    this.#running.add(running);
+    try {
+      return await running;
+    } catch (error) {
+      throw this.#toProblem(error);
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
+  #toProblem(error: unknown): unknown {
+    const problem = storageProblem(error);
+    if (!problem) return error;
+    this.#options.log.error({ err: error }, problem.message);
+    return problem;
+  }
+}

@@ -1,0 +1,176 @@
+/** Transactions on PostgreSQL, as their bodies see them. */
+import type { Compilable } from 'kysely';
+import { Body, Memos } from '../body.ts';
+import { limits } from '../limits.ts';
+import type { Reader, Tx } from '../store.ts';
+import type { Connection, Result } from './connection.ts';
+import { kysely } from './dialect.ts';
+
+export class ReadTransaction extends Body implements Reader {
+  readonly sql = kysely;
+  override readonly database: object;
+  protected readonly connection: Connection;
+  /** Statements that are sent before the first one of the body. */
+  readonly #opening: readonly string[];
+  readonly #memos = new Memos();
+  #begun = false;
+  #cursors = 0;
+  #failure: unknown = null;
+
+  /** `database` identifies the store. */
+  constructor(database: object, connection: Connection, opening: readonly string[]) {
+    super();
+    this.database = database;
+    this.connection = connection;
+    this.#opening = opening;
+  }
+
+  /** The first error of a statement. The server rejects all statements after it. Null if there was none. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  async all<Row>(query: Compilable<Row>): Promise<Row[]> {
+    const { rows } = await this.query(query);
+    return rows as Row[];
+  }
+
+  async get<Row>(query: Compilable<Row>): Promise<Row | undefined> {
+    const [row] = await this.all(query);
+    return row;
+  }
+
+  async arrays(query: Compilable<unknown>): Promise<(readonly unknown[])[]> {
+    const { rows } = await this.query(query, true);
+    return rows as unknown[][];
+  }
+
+  async each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): Promise<void> {
+    this.checkOpen();
+    const { sql, parameters } = query.compile();
+    const cursor = `visit_${++this.#cursors}`;
+    const fetch = async () => {
+      const { rows } = await this.send(`FETCH ${limits.postgres_fetch_rows} FROM ${cursor}`, [], true);
+      return rows as unknown[][];
+    };
+    const declared = this.send(`DECLARE ${cursor} NO SCROLL CURSOR FOR ${sql}`, parameters);
+    let [, rows] = await Promise.all([declared, fetch()]);
+    while (rows.every(visit) && rows.length === limits.postgres_fetch_rows) rows = await fetch();
+    await this.send(`CLOSE ${cursor}`);
+  }
+
+  async memo<T>(key: string, compute: () => Promise<T> | T): Promise<T> {
+    this.checkOpen();
+    return this.#memos.get(key, compute);
+  }
+
+  /** Commits. Throws `Disconnected` if the answer was lost, or why nothing was committed. */
+  async commit(): Promise<void> {
+    if (!this.#begun) return;
+    const { command } = await this.connection.query('COMMIT');
+    // A statement failed that the body did not wait for, or whose error it caught.
+    if (command !== 'COMMIT') throw this.#failure ?? new Error('PostgreSQL rolled back the transaction');
+  }
+
+  /** Sends the end of the transaction. Its outcome does not matter. */
+  finish(): void {
+    if (this.#begun) this.connection.query('ROLLBACK').catch(() => {});
+  }
+
+  protected query(query: Compilable<unknown>, as_arrays = false): Promise<Result> {
+    this.checkOpen();
+    const { sql, parameters } = query.compile();
+    return this.send(sql, parameters, as_arrays);
+  }
+
+  protected async send(sql: string, parameters: readonly unknown[] = [], as_arrays = false): Promise<Result> {
+    this.beginStatement(sql);
+    if (this.#failure !== null) throw this.#failure;
+    if (!this.#begun) {
+      this.#begun = true;
+      for (const statement of this.#opening) this.inBackground(this.connection.query(statement));
+    }
+    try {
+      return await this.waitFor(this.connection.query(sql, parameters, as_arrays));
+    } catch (error) {
+      this.#failure ??= error;
+      throw this.#failure;
+    }
+  }
+
+  /** A failure is reported by the next statement, or by the commit. */
+  protected inBackground(answer: Promise<unknown>): void {
+    answer.catch((error: unknown) => {
+      this.#failure ??= error;
+    });
+  }
+}
+
+/** Statements that change nothing. */
+const READING = /^(select|declare|fetch|close)\b/i;
+const XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
+
+export class WriteTransaction extends ReadTransaction implements Tx {
+  /** To call after the commit, in this order. */
+  readonly callbacks: (() => void)[] = [];
+  #xid: string | null = null;
+  #xid_read: Promise<void> | undefined;
+
+  /** The id of the transaction, with which its outcome can be looked up. Null if it changed nothing. */
+  get xid(): string | null {
+    return this.#xid;
+  }
+
+  async run(query: Compilable<unknown>): Promise<{ changes: number }> {
+    const { changes } = await this.query(query);
+    return { changes };
+  }
+
+  async runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): Promise<void> {
+    this.checkOpen();
+    const { sql } = query.compile();
+    await Promise.all(sets.map((parameters) => this.send(sql, parameters)));
+  }
+
+  /** The first row that a statement returns. */
+  async first<Row>(sql: string, parameters: readonly unknown[]): Promise<Row | undefined> {
+    const { rows } = await this.send(sql, parameters);
+    return rows[0] as Row | undefined;
+  }
+
+  override async memo<T>(_key: string, compute: () => Promise<T> | T): Promise<T> {
+    this.checkOpen();
+    return compute();
+  }
+
+  afterCommit(fn: () => void): void {
+    this.checkOpen();
+    this.callbacks.push(fn);
+  }
+
+  protected override async send(
+    sql: string,
+    parameters?: readonly unknown[],
+    as_arrays?: boolean,
+  ): Promise<Result> {
+    this.checkOpen();
+    const answer = super.send(sql, parameters, as_arrays);
+    // The server assigns the id with the first change.
+    if (this.#xid === null && !READING.test(sql)) {
+      this.#xid_read = this.#readXid();
+      this.inBackground(this.#xid_read);
+    }
+    return answer;
+  }
+
+  override async commit(): Promise<void> {
+    // Without the id, the outcome of a lost commit could not be looked up.
+    await this.#xid_read;
+    await super.commit();
+  }
+
+  async #readXid(): Promise<void> {
+    const { rows } = await this.connection.query(XID);
+    this.#xid ??= (rows as { xid: string | null }[])[0]!.xid;
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * Runs transactions that change rows until they are committed or fail for good. Transactions run again after conflicts,
+ * and after the connection was lost. If the answer to a commit was lost, the server is asked whether it was committed, so
+ * that no body takes effect twice.
+ *
+ * A write that conflicts again and again locks the table `gate` exclusively, which waits for all other writes and keeps
+ * new ones out. All others lock it in a mode that excludes only that. A lock may be taken before the snapshot.
+ */
+import { sleep } from '../../base/async.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Caller } from '../body.ts';
+import { limits } from '../limits.ts';
+import { CommitOrder } from './commit-order.ts';
+import type { Connection, ConnectionPool } from './connection.ts';
+import { Again, canRunAgain, Disconnected, storageFailed } from './errors.ts';
+import { WriteTransaction } from './transaction.ts';
+
+/** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
+const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
+
+export interface Write<T> {
+  isolation: 'SERIALIZABLE' | 'READ COMMITTED';
+  body: (tx: WriteTransaction) => Promise<T> | T;
+  caller?: Caller;
+}
+
+export class Writes {
+  readonly #database: object;
+  readonly #pool: ConnectionPool;
+  readonly #log: Logger;
+  readonly #order = new CommitOrder();
+
+  constructor(database: object, pool: ConnectionPool, log: Logger) {
+    this.#database = database;
+    this.#pool = pool;
+    this.#log = log;
+  }
+
+  /**
+   * Resolves to what the body returned, after the commit and the body's callbacks. Throws what the body throws, the
+   * database's error, or the problem `unavailable` if it is not known whether the body was committed.
+   */
+  run<T>(write: Write<T>): Promise<T> {
+    return untilDone((attempt) => this.#attempt(write, attempt));
+  }
+
+  async #attempt<T>({ isolation, body, caller }: Write<T>, attempt: number): Promise<T> {
+    const connection = await this.#pool.acquire();
+    try {
+      const mode = attempt >= limits.postgres_gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
+      const opening = [`BEGIN ISOLATION LEVEL ${isolation}`, `LOCK TABLE gate IN ${mode} MODE`];
+      const tx = new WriteTransaction(this.#database, connection, opening);
+      let value: T;
+      try {
+        value = await tx.execute(body, caller);
+      } catch (error) {
+        tx.finish();
+        // The body may have thrown something else because of it.
+        throw canRunAgain(tx.failure) ? tx.failure : error;
+      }
+      if (tx.failure !== null || (BODIES_RUN_TWICE && attempt === 1)) {
+        tx.finish();
+        throw tx.failure ?? new Again(null);
+      }
+      await this.#commit(tx, connection);
+      return value;
+    } finally {
+      connection.release();
+    }
+  }
+
+  async #commit(tx: WriteTransaction, connection: Connection): Promise<void> {
+    const place = this.#order.enter();
+    try {
+      try {
+        await tx.commit();
+      } catch (error) {
+        if (!(error instanceof Disconnected)) throw error;
+        await this.#findOutcome(tx.xid, connection, error);
+      }
+      await place.reached;
+      for (const callback of tx.callbacks) this.#call(callback);
+    } finally {
+      place.leave();
+    }
+  }
+
+  #call(callback: () => void): void {
+    try {
+      callback();
+    } catch (error) {
+      this.#log.error({ err: error }, 'a callback after a commit failed');
+    }
+  }
+
+  /**
+   * Returns if a transaction whose commit was not answered was committed. Throws `Again` if it was not, and the problem
+   * `unavailable` if that remains unknown.
+   */
+  async #findOutcome(xid: string | null, lost: Connection, cause: Disconnected): Promise<void> {
+    if (xid === null) throw new Again(cause);
+    // It would occupy a place in the pool.
+    lost.release();
+    const end_ms = performance.now() + limits.postgres_lost_ms_max;
+    do {
+      const outcome = await this.#outcome(xid, lost);
+      if (outcome === 'committed') return;
+      if (outcome === 'aborted') throw new Again(cause);
+      if (outcome === 'unknown') break;
+      await sleep(limits.postgres_reconnect_ms);
+    } while (performance.now() < end_ms);
+    this.#log.error({ err: cause, xid }, 'it is not known whether a transaction was committed');
+    throw storageFailed();
+  }
+
+  /** Null if the server cannot be reached. */
+  async #outcome(xid: string, lost: Connection): Promise<string | null> {
+    let connection: Connection;
+    try {
+      connection = await this.#pool.acquire();
+    } catch {
+      return null;
+    }
+    try {
+      if (connection.history !== lost.history) return 'unknown';
+      const { rows } = await connection.query('SELECT pg_xact_status($1::xid8) AS status', [xid]);
+      const status = (rows as { status: string | null }[])[0]!.status ?? 'unknown';
+      // The server may not have noticed yet that the connection is lost, and wait for the commit.
+      if (status === 'in progress') await connection.query(TERMINATE, [lost.process_id, xid]);
+      return status;
+    } catch (error) {
+      if (error instanceof Disconnected) return null;
+      throw error;
+    } finally {
+      connection.release();
+    }
+  }
+}
+
+const TERMINATE = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = ($2::xid8)::xid`;
+
+/** Calls `attempt` with 1, 2 and so on, until it succeeds or fails with an error that will not go away. */
+export async function untilDone<T>(attempt: (number: number) => Promise<T>): Promise<T> {
+  let lost_until_ms: number | undefined;
+  for (let number = 1; ; ) {
+    try {
+      return await attempt(number);
+    } catch (error) {
+      if (!canRunAgain(error)) throw error;
+      if (error instanceof Disconnected) {
+        lost_until_ms ??= performance.now() + limits.postgres_lost_ms_max;
+        if (performance.now() >= lost_until_ms) throw error;
+        await sleep(limits.postgres_reconnect_ms);
+      } else {
+        if (number === limits.postgres_attempts_max) throw error;
+        // Otherwise, transactions that conflicted would meet again.
+        await sleep(Math.random() * limits.postgres_pause_ms * 2 ** (number - 1));
+        number++;
+      }
+    }
+  }
+}

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Runs a PostgreSQL server for tests in the current folder, until the process $1 has ended. Then deletes the folder. The
+# programs are in the folder $2.
+set -eu
+watched=$1
+programs=$2
+folder=$PWD
+"$programs/initdb" --pgdata=data --username=svc --auth=trust --encoding=UTF8 --locale=C --no-sync >output 2>&1
+cat >>data/postgresql.conf <<END
+listen_addresses = ''
+unix_socket_directories = '$folder'
+max_connections = 300
+fsync = off
+full_page_writes = off
+shared_buffers = 32MB
+END
+"$programs/postgres" -D data >>output 2>&1 &
+server=$!
+trap 'kill -QUIT $server' TERM
+while ps -p "$watched" >/dev/null && kill -0 "$server" 2>/dev/null; do
+  sleep 0.5
+done
+kill -QUIT "$server" 2>/dev/null || true
+wait "$server" || true
+cd /
+rm -rf "$folder"

@@ -1,0 +1,42 @@
+/** Opens an empty store on each kind of database, for tests of what every store must do. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { openPostgres } from '../store/postgres/postgres.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { createDatabase, postgresTest } from './postgres.ts';
+
+export interface TestStore {
+  store: Store;
+  /** Closes the store and deletes its database. */
+  remove(): Promise<void>;
+}
+
+async function openTestSqlite(): Promise<TestStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-store-'));
+  const store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  const remove = async () => {
+    await store.close();
+    await rm(folder, { recursive: true, force: true });
+  };
+  return { store, remove };
+}
+
+async function openTestPostgres(): Promise<TestStore> {
+  const database = await createDatabase();
+  const store = await openPostgres({ url: database.url, log: silentLog });
+  const remove = async () => {
+    await store.close();
+    await database.drop();
+  };
+  return { store, remove };
+}
+
+/** Use `it` for the tests, which skips those whose database is missing. */
+export const stores = [
+  { kind: 'SQLite', open: openTestSqlite, it: test },
+  { kind: 'PostgreSQL', open: openTestPostgres, it: postgresTest },
+] as const;
