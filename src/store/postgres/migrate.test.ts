@@ -1,0 +1,68 @@
+import { afterEach, expect } from 'vitest';
+import {
+  createEmptyDatabase,
+  execute,
+  postgresTest as it,
+  type TestDatabase,
+} from '../../testing/postgres.ts';
+import { DatabaseTooNew } from '../migrate.ts';
+import { migrate, steps, UnsupportedDatabase, withPostgresTypes } from './migrate.ts';
+
+let database: TestDatabase | undefined;
+
+afterEach(async () => {
+  await database?.drop();
+  database = undefined;
+});
+
+async function openEmpty(options?: string): Promise<string> {
+  database = await createEmptyDatabase(options);
+  return database.url;
+}
+
+it('runs each step once, whichever of several programs comes first', async () => {
+  const url = await openEmpty();
+  const counts = await Promise.all([migrate(url), migrate(url), migrate(url)]);
+  expect(counts.toSorted()).toEqual([0, 0, steps.length]);
+  expect(await migrate(url)).toBe(0);
+});
+
+it('runs later steps of SQLite with the types of PostgreSQL', async () => {
+  const url = await openEmpty();
+  await migrate(url, ['CREATE TABLE a (x INTEGER);']);
+  await migrate(url, ['', 'ALTER TABLE a ADD COLUMN y TEXT; ALTER TABLE a ADD COLUMN z BLOB;']);
+  const columns = await execute(
+    url,
+    `SELECT column_name AS name, data_type AS type, collation_name AS collation FROM information_schema.columns
+      WHERE table_name = 'a' ORDER BY ordinal_position`,
+  );
+  expect(columns).toEqual([
+    { name: 'x', type: 'bigint', collation: null },
+    { name: 'y', type: 'text', collation: 'C' },
+    { name: 'z', type: 'bytea', collation: null },
+  ]);
+  expect(withPostgresTypes('INTEGERS TEXT')).toBe('INTEGERS text COLLATE "C"');
+});
+
+it('rolls a failed step back, and runs it again', async () => {
+  const url = await openEmpty();
+  await migrate(url, ['CREATE TABLE a (x INTEGER);']);
+  const failing = migrate(url, ['', 'CREATE TABLE b (x INTEGER);', 'CREATE TABLE c (x INTEGER); SELECT 1 / 0;']);
+  await expect(failing).rejects.toThrow('division by zero');
+  expect(await execute(url, `SELECT to_regclass('b') AS b, to_regclass('c') AS c`)).toEqual([
+    { b: 'b', c: null },
+  ]);
+  expect(await migrate(url, ['', '', 'CREATE TABLE c (x INTEGER);'])).toBe(1);
+});
+
+it('rejects a database with a newer schema', async () => {
+  const url = await openEmpty();
+  await migrate(url, ['', '']);
+  await expect(migrate(url, [''])).rejects.toBeInstanceOf(DatabaseTooNew);
+  await expect(migrate(url, [''])).rejects.toThrow(/schema version 26, but .* up to 25: start a newer svc$/);
+});
+
+it('rejects a database whose encoding is not UTF-8', async () => {
+  const url = await openEmpty(`ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'`);
+  await expect(migrate(url)).rejects.toBeInstanceOf(UnsupportedDatabase);
+});
