@@ -64,6 +64,8 @@ export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, or `?host=/folder` for a socket. */
   url: string;
   log: Logger;
+  /** Transactions run again until this long after the connection was lost. Absent: `limits.postgres_lost_ms_max`. */
+  lost_ms_max?: number;
 }
 
 /** A bounded number of connections, which are opened when they are needed. */

@@ -11,7 +11,7 @@ import { storageProblem } from './errors.ts';
 import { Ingest } from './ingest.ts';
 import { migrate } from './migrate.ts';
 import { ReadTransaction } from './transaction.ts';
-import { untilDone, Writes } from './writes.ts';
+import { lostMsMax, untilDone, Writes } from './writes.ts';
 
 const READ = ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'];
 
@@ -42,14 +42,14 @@ class PostgresStore implements Store {
     this.#readers = new ConnectionPool(options, limits.postgres_readers_max);
     // A scan of a whole table would conflict with every change of the table.
     this.#writers = new ConnectionPool(options, limits.postgres_writers_max, { enable_seqscan: 'off' });
-    this.#writes = new Writes(this.#database, this.#writers, options.log);
+    this.#writes = new Writes(this.#database, this.#writers, options);
     this.#ingest = new Ingest(this.#writes);
   }
 
   read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> {
     const caller = callerOf(this.read);
     return this.#run(() =>
-      untilDone(async () => {
+      untilDone(lostMsMax(this.#options), async () => {
         const connection = await this.#readers.acquire();
         const tx = new ReadTransaction(this.#database, connection, READ);
         try {

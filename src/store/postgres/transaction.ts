@@ -67,8 +67,12 @@ export class ReadTransaction extends Body implements Reader {
   /** Commits. Throws `Disconnected` if the answer was lost, or why nothing was committed. */
   async commit(): Promise<void> {
     if (!this.#begun) return;
+    if (this.#failure !== null) {
+      this.finish();
+      throw this.#failure;
+    }
     const { command } = await this.connection.query('COMMIT');
-    // A statement failed that the body did not wait for, or whose error it caught.
+    // A statement failed that the body did not wait for.
     if (command !== 'COMMIT') throw this.#failure ?? new Error('PostgreSQL rolled back the transaction');
   }
 
@@ -165,7 +169,7 @@ export class WriteTransaction extends ReadTransaction implements Tx {
 
   override async commit(): Promise<void> {
     // Without the id, the outcome of a lost commit could not be looked up.
-    await this.#xid_read;
+    await this.#xid_read?.catch(() => {});
     await super.commit();
   }
 

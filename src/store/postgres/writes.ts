@@ -11,7 +11,7 @@ import type { Logger } from '../../base/log.ts';
 import type { Caller } from '../body.ts';
 import { limits } from '../limits.ts';
 import { CommitOrder } from './commit-order.ts';
-import type { Connection, ConnectionPool } from './connection.ts';
+import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
 import { Again, canRunAgain, Disconnected, storageFailed } from './errors.ts';
 import { WriteTransaction } from './transaction.ts';
 
@@ -28,12 +28,15 @@ export class Writes {
   readonly #database: object;
   readonly #pool: ConnectionPool;
   readonly #log: Logger;
+  readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
 
-  constructor(database: object, pool: ConnectionPool, log: Logger) {
+  /** `database` identifies the store. */
+  constructor(database: object, pool: ConnectionPool, options: PostgresOptions) {
     this.#database = database;
     this.#pool = pool;
-    this.#log = log;
+    this.#log = options.log;
+    this.#lost_ms_max = lostMsMax(options);
   }
 
   /**
@@ -41,7 +44,7 @@ export class Writes {
    * database's error, or the problem `unavailable` if it is not known whether the body was committed.
    */
   run<T>(write: Write<T>): Promise<T> {
-    return untilDone((attempt) => this.#attempt(write, attempt));
+    return untilDone(this.#lost_ms_max, (attempt) => this.#attempt(write, attempt));
   }
 
   async #attempt<T>({ isolation, body, caller }: Write<T>, attempt: number): Promise<T> {
@@ -58,9 +61,9 @@ export class Writes {
         // The body may have thrown something else because of it.
         throw canRunAgain(tx.failure) ? tx.failure : error;
       }
-      if (tx.failure !== null || (BODIES_RUN_TWICE && attempt === 1)) {
+      if (BODIES_RUN_TWICE && attempt === 1) {
         tx.finish();
-        throw tx.failure ?? new Again(null);
+        throw new Again(null);
       }
       await this.#commit(tx, connection);
       return value;
@@ -101,7 +104,7 @@ export class Writes {
     if (xid === null) throw new Again(cause);
     // It would occupy a place in the pool.
     lost.release();
-    const end_ms = performance.now() + limits.postgres_lost_ms_max;
+    const end_ms = performance.now() + this.#lost_ms_max;
     do {
       const outcome = await this.#outcome(xid, lost);
       if (outcome === 'committed') return;
@@ -140,8 +143,18 @@ export class Writes {
 const TERMINATE = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = ($2::xid8)::xid`;
 
-/** Calls `attempt` with 1, 2 and so on, until it succeeds or fails with an error that will not go away. */
-export async function untilDone<T>(attempt: (number: number) => Promise<T>): Promise<T> {
+export function lostMsMax({ lost_ms_max }: PostgresOptions): number {
+  return lost_ms_max ?? limits.postgres_lost_ms_max;
+}
+
+/**
+ * Calls `attempt` until it succeeds, fails with an error that will not go away, conflicts too often, or finds no
+ * connection for `lost_ms_max`. The number counts the conflicts from 1.
+ */
+export async function untilDone<T>(
+  lost_ms_max: number,
+  attempt: (number: number) => Promise<T>,
+): Promise<T> {
   let lost_until_ms: number | undefined;
   for (let number = 1; ; ) {
     try {
@@ -149,7 +162,7 @@ export async function untilDone<T>(attempt: (number: number) => Promise<T>): Pro
     } catch (error) {
       if (!canRunAgain(error)) throw error;
       if (error instanceof Disconnected) {
-        lost_until_ms ??= performance.now() + limits.postgres_lost_ms_max;
+        lost_until_ms ??= performance.now() + lost_ms_max;
         if (performance.now() >= lost_until_ms) throw error;
         await sleep(limits.postgres_reconnect_ms);
       } else {

@@ -1,0 +1,223 @@
+/** What the store does with PostgreSQL alone: values, conflicts between transactions, and lost connections. */
+import { sql } from 'kysely';
+import { afterEach, beforeEach, expect } from 'vitest';
+import { silentLog } from '../../base/log.ts';
+import { createDatabase, execute, postgresTest as it, type TestDatabase } from '../../testing/postgres.ts';
+import { type LostPart, PostgresProxy } from '../../testing/postgres-proxy.ts';
+import { limits } from '../limits.ts';
+import type { Reader, Store, Tx } from '../store.ts';
+import { addAgent, addSession, batch } from '../testing.ts';
+import { openPostgres } from './postgres.ts';
+
+let database: TestDatabase;
+let proxy: PostgresProxy;
+let store: Store;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  proxy = await PostgresProxy.open(database.url);
+  store = await openPostgres({ url: proxy.url, log: silentLog, lost_ms_max: 3_000 });
+});
+afterEach(async () => {
+  await store.close();
+  await proxy.close();
+  await database.drop();
+});
+
+const setMeta = (tx: Tx, key: string, value = '') => tx.run(tx.sql.insertInto('meta').values({ key, value }));
+const valueOf = async (reader: Reader, key: string) =>
+  (await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', key)))?.value;
+const meta = () =>
+  store.read(async (reader) => {
+    const rows = await reader.all(reader.sql.selectFrom('meta').selectAll().orderBy('key'));
+    return Object.fromEntries(rows.map(({ key, value }) => [key, value]));
+  });
+
+/** Adds 1 to the number with this key, and returns the sum. */
+async function increment(tx: Tx, key = 'n'): Promise<number> {
+  const sum = Number(await valueOf(tx, key)) + 1;
+  await tx.run(tx.sql.updateTable('meta').set({ value: String(sum) }).where('key', '=', key));
+  return sum;
+}
+
+function selected(expression: ReturnType<typeof sql>): Promise<unknown> {
+  return store.read(async (reader) => {
+    const row = await reader.get(reader.sql.selectNoFrom(expression.as('value')));
+    return row?.value;
+  });
+}
+
+it.for([
+  ['an int8', sql`9007199254740991::int8`, Number.MAX_SAFE_INTEGER],
+  ['a negative int2', sql`-3::int2`, -3],
+  ['a sum of int8', sql`(SELECT sum(n) FROM unnest('{1,2}'::int8[]) AS n)`, 3],
+  ['an average', sql`(SELECT avg(n) FROM unnest('{1,2}'::int8[]) AS n)`, 1.5],
+  ['a float8', sql`0.25::float8`, 0.25],
+  ['true', sql`1 = 1`, 1],
+  ['false', sql`1 = 0`, 0],
+  ['null', sql`null::int8`, null],
+  ['a text', sql`${'ä\n'}::text`, 'ä\n'],
+  ['a text with U+0000', sql`${'a\0b'}::text`, 'a\ufffdb'],
+  ['bytes', sql`${new Uint8Array([0, 255, 92])}::bytea`, new Uint8Array([0, 255, 92])],
+  ['no bytes', sql`${new Uint8Array()}::bytea`, new Uint8Array()],
+] as const)('converts %s', async ([, expression, value]) => {
+  expect(await selected(expression)).toEqual(value);
+});
+
+it('rejects integers that are not safe, unknown types, and parameters that are no SQL values', async () => {
+  await expect(selected(sql`9007199254740992::int8`)).rejects.toThrow(RangeError);
+  await expect(selected(sql`now()`)).rejects.toThrow('1184');
+  await expect(selected(sql`${true}::text`)).rejects.toThrow(TypeError);
+  await expect(selected(sql`${undefined}::text`)).rejects.toThrow(TypeError);
+  expect(await selected(sql`1`)).toBe(1);
+});
+
+it('visits more rows than it requests at once', async () => {
+  const count = limits.postgres_fetch_rows * 2 + 1;
+  const numbers = sql<number>`generate_series(1, ${count}::int)`.as('number');
+  const visited = (until: number) =>
+    store.read(async (reader) => {
+      let last = 0;
+      await reader.each(reader.sql.selectNoFrom(numbers), ([number]) => {
+        expect(number).toBe(last + 1);
+        last = number as number;
+        return last < until;
+      });
+      // The transaction is still usable.
+      expect(await valueOf(reader, 'none')).toBeUndefined();
+      return last;
+    });
+  expect(await visited(Infinity)).toBe(count);
+  expect(await visited(count - 2)).toBe(count - 2);
+  expect(await visited(1)).toBe(1);
+});
+
+it('runs writes that change the same row as if one ran after the other, with callbacks in that order', async () => {
+  await store.write((tx) => setMeta(tx, 'n', '0'));
+  const called: number[] = [];
+  const sums = await Promise.all(
+    Array.from({ length: 30 }, () =>
+      store.write(async (tx) => {
+        const sum = await increment(tx);
+        tx.afterCommit(() => called.push(sum));
+        return sum;
+      }),
+    ),
+  );
+  const expected = Array.from({ length: 30 }, (_, i) => i + 1);
+  expect(sums.toSorted((a, b) => a - b)).toEqual(expected);
+  expect(called).toEqual(expected);
+});
+
+it('does not let two writes both miss the row that the other inserts', async () => {
+  const insertFirst = (key: string) =>
+    store.write(async (tx) => {
+      const known = await tx.get(tx.sql.selectFrom('meta').select('key').where('key', 'in', ['a', 'b']));
+      if (known === undefined) await setMeta(tx, key);
+    });
+  await Promise.all([insertFirst('a'), insertFirst('b')]);
+  expect(Object.keys(await meta())).toHaveLength(1);
+});
+
+it('a long write succeeds although short ones keep changing what it read', async () => {
+  await store.write((tx) => setMeta(tx, 'n', '0'));
+  let running = true;
+  let runs = 0;
+  const short = Array.from({ length: 3 }, async () => {
+    while (running) await store.write((tx) => increment(tx));
+  });
+  await store.write(async (tx) => {
+    runs++;
+    for (let i = 0; i < 50; i++) await valueOf(tx, 'n');
+    await increment(tx);
+  });
+  running = false;
+  await Promise.all(short);
+  expect(runs).toBeGreaterThan(1);
+  expect(runs).toBeLessThanOrEqual(limits.postgres_gate_attempt);
+});
+
+it('a write whose body continues after an error of a statement fails with that error', async () => {
+  await store.write((tx) => setMeta(tx, 'a'));
+  const caught = store.write(async (tx) => {
+    await setMeta(tx, 'b');
+    await setMeta(tx, 'a').catch(() => {});
+  });
+  await expect(caught).rejects.toThrow('duplicate key');
+  const not_awaited = store.write((tx) => {
+    setMeta(tx, 'a').catch(() => {});
+  });
+  await expect(not_awaited).rejects.toThrow('duplicate key');
+  expect(await meta()).toEqual({ a: '' });
+});
+
+/** Ends all connections of the store. */
+const endConnections = () =>
+  execute(
+    database.url,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  );
+
+it('runs a write and a read again if the connection is lost in between', async () => {
+  let runs = 0;
+  await store.write(async (tx) => {
+    runs++;
+    await setMeta(tx, 'a', String(runs));
+    if (runs === 1) await tx.run(tx.sql.selectNoFrom(sql`pg_terminate_backend(pg_backend_pid())`.as('ended')));
+  });
+  expect(await meta()).toEqual({ a: '2' });
+  await endConnections();
+  expect(await meta()).toEqual({ a: '2' });
+  await endConnections();
+  await store.write((tx) => setMeta(tx, 'b'));
+  expect(Object.keys(await meta())).toEqual(['a', 'b']);
+});
+
+/** Writes once, and loses the commit. */
+async function writeLosing(part: LostPart, refuse = false) {
+  let runs = 0;
+  let called = 0;
+  proxy.loseCommit(part, refuse);
+  const [result] = await Promise.allSettled([
+    store.write(async (tx) => {
+      runs++;
+      tx.afterCommit(() => called++);
+      await setMeta(tx, 'a', String(runs));
+      return 'value';
+    }),
+  ]);
+  const [row] = await execute(database.url, `SELECT value FROM meta WHERE key = 'a'`);
+  return { result, runs, called, stored: row?.value };
+}
+
+it('a write is not repeated if only the answer to its commit was lost', async () => {
+  expect(await writeLosing('answer')).toEqual({
+    result: { status: 'fulfilled', value: 'value' },
+    ...{ runs: 1, called: 1, stored: '1' },
+  });
+});
+
+it('a write is repeated if its commit did not reach the server', async () => {
+  expect(await writeLosing('request')).toEqual({
+    result: { status: 'fulfilled', value: 'value' },
+    ...{ runs: 2, called: 1, stored: '2' },
+  });
+});
+
+it('a write fails and is not repeated if it remains unknown whether it was committed', async () => {
+  const { result, ...rest } = await writeLosing('answer', true);
+  expect(result).toMatchObject({ status: 'rejected', reason: { kind: 'unavailable', code: 'storage_failed' } });
+  expect(rest).toEqual({ runs: 1, called: 0, stored: '1' });
+});
+
+it('stores a batch of output once if the answer to its commit was lost', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  const heard: number[] = [];
+  store.onIngested((_, { last_seq }) => heard.push(last_seq));
+  proxy.loseCommit('answer');
+  expect(await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n', 'two\n']))).toMatchObject({ last_seq: 2 });
+  proxy.loseCommit('request');
+  expect(await store.ingest(batch('agt_1', 'ses_1', 8, ['three\n']))).toMatchObject({ last_seq: 3 });
+  expect(heard).toEqual([2, 3]);
+});

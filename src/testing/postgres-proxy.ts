@@ -1,0 +1,81 @@
+/** A proxy in front of a PostgreSQL server that loses commits or their answers. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** What happens to the next commit: the server gets it, but not the client its answer; or the server does not get it. */
+export type LostPart = 'answer' | 'request';
+
+export class PostgresProxy {
+  /** The database's URL through the proxy. */
+  readonly url: string;
+  readonly #server: Server;
+  readonly #folder: string;
+  readonly #sockets = new Set<Socket>();
+  #lose: LostPart | null = null;
+  #refuse = false;
+
+  private constructor(url: string, server: Server, folder: string) {
+    this.url = url;
+    this.#server = server;
+    this.#folder = folder;
+  }
+
+  static async open(url: string): Promise<PostgresProxy> {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-proxy-'));
+    const address = new URL(url);
+    const port = Number(address.port || 5432);
+    const host = address.searchParams.get('host') ?? address.hostname;
+    const target = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+    address.searchParams.set('host', folder);
+    const server = createServer((client) => proxy.#accept(client, connect(target)));
+    const proxy = new PostgresProxy(address.href, server, folder);
+    server.listen(join(folder, `.s.PGSQL.${port}`));
+    await once(server, 'listening');
+    return proxy;
+  }
+
+  /** Loses this part of the next commit, with the connection. Then refuses connections, if `refuse`. */
+  loseCommit(part: LostPart, refuse = false): void {
+    this.#lose = part;
+    this.#refuse = refuse;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  #accept(client: Socket, server: Socket): void {
+    let lost = false;
+    for (const socket of [client, server]) {
+      this.#sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => this.#sockets.delete(socket));
+    }
+    if (this.#refuse && this.#lose === null) {
+      client.destroy();
+      server.destroy();
+      return;
+    }
+    client.on('data', (data) => {
+      if (this.#lose !== null && data.includes('COMMIT\0')) {
+        lost = true;
+        const part = this.#lose;
+        this.#lose = null;
+        if (part === 'request') return void client.destroy();
+      }
+      server.write(data);
+    });
+    server.on('data', (data) => {
+      if (lost) client.destroy();
+      else client.write(data);
+    });
+    // The server does not notice that the client of a lost commit is gone.
+    client.on('close', () => lost || server.destroy());
+    server.on('close', () => client.destroy());
+  }
+}
