@@ -7,7 +7,7 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { keptText } from '../base/kept-bytes.ts';
-import { jsonArrayTable } from '../store/json-array-table.ts';
+import { jsonArrayTable } from '../store/dialects.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
@@ -51,7 +51,7 @@ const newEntries = preparedQuery(
       .columns(['ts', 'kind', 'owner_id', 'team_num', 'agent_id', 'record'])
       .expression((eb) =>
         eb
-          .selectFrom(jsonArrayTable(records).as('each'))
+          .selectFrom(jsonArrayTable({ sql: builder }, records))
           .select([eb.val(ts).as('ts'), eb.val(kind).as('kind'), eb.val(owner_id).as('owner_id')])
           .select([eb.val(team_num).as('team_num'), eb.val(agent_id).as('agent_id'), 'each.value'])
           .orderBy('each.key'),

@@ -71,8 +71,8 @@ describe.each(stores)('$kind', ({ open, it }) => {
 
   it('callbacks after a commit run in order, and never after a rollback', async () => {
     const seen: string[] = [];
+    await store.write((tx) => tx.afterCommit(() => seen.push('first')));
     await Promise.allSettled([
-      store.write((tx) => tx.afterCommit(() => seen.push('first'))),
       store.write((tx) => {
         tx.afterCommit(() => seen.push('undone'));
         throw new Error('no');

@@ -21,7 +21,8 @@ export function findPushKey(reader: Reader): Promise<PushKeyRow | undefined> {
 }
 
 export async function putPushKey(tx: Tx, row: Omit<PushKeyRow, 'id'>): Promise<void> {
-  await tx.run(tx.sql.replaceInto('push_keys').values({ id: 1, ...row }));
+  const query = tx.sql.insertInto('push_keys').values({ id: 1, ...row });
+  await tx.run(query.onConflict((conflict) => conflict.column('id').doUpdateSet(row)));
 }
 
 // --- devices ----------------------------------------------------------------------------------------------------------

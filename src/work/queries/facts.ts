@@ -1,6 +1,6 @@
 /** Queries about facts and the cursors of their consumers. */
 import { type Insertable, type Selectable, sql } from 'kysely';
-import { jsonArrayTable, jsonNumbers } from '../../store/json-array-table.ts';
+import { jsonArrayTable, jsonNumberTable } from '../../store/dialects.ts';
 import { preparedInsert, preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -73,7 +73,7 @@ const nextFacts = preparedQuery((builder, id: number, kinds: string) =>
     .selectFrom('facts')
     .selectAll()
     .where('id', '>', id)
-    .where('kind', 'in', builder.selectFrom(jsonArrayTable(kinds).as('each')).select('each.value'))
+    .where('kind', 'in', builder.selectFrom(jsonArrayTable({ sql: builder }, kinds)).select('each.value'))
     .orderBy('id')
     .limit(limits.facts_per_transaction),
 );
@@ -88,12 +88,12 @@ const movedCursors = preparedQuery((builder, cursors: string, fact_id: number) =
     .updateTable('fact_cursors')
     .set({ fact_id })
     .where('fact_id', '<', fact_id)
-    .where('num', 'in', builder.selectFrom(jsonNumbers(cursors).as('each')).select('each.value')),
+    .where('num', 'in', builder.selectFrom(jsonNumberTable({ sql: builder }, cursors)).select('each.value')),
 );
 const passedFacts = preparedQuery((builder, ids: string) =>
   builder
     .deleteFrom('facts')
-    .where('id', 'in', builder.selectFrom(jsonNumbers(ids).as('each')).select('each.value'))
+    .where('id', 'in', builder.selectFrom(jsonNumberTable({ sql: builder }, ids)).select('each.value'))
     .where(isPassed),
 );
 

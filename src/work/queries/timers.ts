@@ -1,6 +1,6 @@
 /** Queries about timers. There is at most one per kind and ref. */
 import { sql } from 'kysely';
-import { jsonArrayTable } from '../../store/json-array-table.ts';
+import { jsonArrayTable } from '../../store/dialects.ts';
 import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -29,7 +29,7 @@ const earliestTimer = preparedQuery((builder, kinds: string) =>
     .where(
       kind_without_index,
       'in',
-      builder.selectFrom(jsonArrayTable(kinds).as('each')).select('each.value'),
+      builder.selectFrom(jsonArrayTable({ sql: builder }, kinds)).select('each.value'),
     )
     .orderBy('due_at')
     .limit(1),

@@ -3,6 +3,7 @@ import { type ExpressionBuilder, type Insertable, type Selectable, sql, type Upd
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import type { View } from '../../../core/policy.ts';
 import type { Session } from '../../../core/session.ts';
+import { containsWord, hasJsonProperty } from '../../../store/dialects.ts';
 import { createSpools, spoolsOf } from '../../../store/event-rows/spools.ts';
 import { preparedInsert, preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
@@ -189,6 +190,9 @@ export interface AgentFilter {
   limit?: number | undefined;
 }
 
+/** What a search for words looks at. */
+const searched = sql<string>`agents.id || ${sql.lit('\n')} || agents.name || ${sql.lit('\n')} || agents.command || ${sql.lit('\n')} || agents.workdir || ${sql.lit('\n')} || agents.labels`;
+
 /** Newest first. */
 export async function listAgents(reader: Reader, filter: AgentFilter): Promise<AgentRow[]> {
   let query = agentQuery(reader.sql).where(agentInView(reader, filter.view)).orderBy('agents.num', 'desc');
@@ -201,13 +205,10 @@ export async function listAgents(reader: Reader, filter: AgentFilter): Promise<A
   if (filter.owner !== undefined)
     query = query.where('agents.owner_id', 'in', idsOfUser(reader, filter.owner));
   for (const [name, value] of filter.labels ?? []) {
-    query = query.where(
-      sql<boolean>`EXISTS (SELECT 1 FROM json_each(agents.labels) WHERE key = ${name} AND value = ${value})`,
-    );
+    query = query.where(hasJsonProperty(reader, 'agents.labels', name, value));
   }
   for (const word of filter.words ?? []) {
-    const text = sql`lower(agents.id || char(10) || agents.name || char(10) || agents.command || char(10) || agents.workdir || char(10) || agents.labels)`;
-    query = query.where(sql<boolean>`instr(${text}, lower(${word})) > 0`);
+    query = query.where(containsWord(reader, searched, word));
   }
   if (filter.before_num !== undefined) query = query.where('agents.num', '<', filter.before_num);
   if (filter.limit !== undefined) query = query.limit(filter.limit);

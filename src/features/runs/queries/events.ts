@@ -1,7 +1,7 @@
 /** Queries about the events of runs. */
 import type { Selectable } from 'kysely';
 import { limits } from '../../../base/limits.ts';
-import { jsonArrayTable } from '../../../store/json-array-table.ts';
+import { jsonArrayTable } from '../../../store/dialects.ts';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
@@ -12,7 +12,7 @@ const newEvents = preparedQuery((builder, run_num: number, ts: number, type: str
     .columns(['run_num', 'ts', 'type', 'data'])
     .expression((eb) =>
       eb
-        .selectFrom(jsonArrayTable(records).as('each'))
+        .selectFrom(jsonArrayTable({ sql: builder }, records))
         .select([eb.val(run_num).as('run_num'), eb.val(ts).as('ts'), eb.val(type).as('type'), 'each.value'])
         .orderBy('each.key'),
     ),
