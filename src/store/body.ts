@@ -159,7 +159,10 @@ function requestCheck(): void {
 function check(number: number): void {
   armed = false;
   for (const body of running) {
-    if (body.number > number) return arm();
+    if (body.number > number) {
+      arm();
+      break;
+    }
     body.failIfWaiting();
   }
 }

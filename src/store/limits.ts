@@ -36,32 +36,6 @@ export const limits = {
   backup_pages_per_step: 256,
   /** The store's worker ends after being idle for this long. */
   store_worker_idle_ms: 5_000,
-  /** Connections to PostgreSQL that write at the same time. */
-  postgres_writers_max: 8,
-  /** Connections to PostgreSQL that read at the same time. */
-  postgres_readers_max: 8,
-  /** How long a transaction waits for a connection to PostgreSQL. */
-  postgres_connect_ms_max: 5_000,
-  /** A silent connection to PostgreSQL is probed after this time. */
-  postgres_keepalive_ms: 10_000,
-  /** An unused connection to PostgreSQL is closed after this time. */
-  postgres_idle_ms: 60_000,
-  /** PostgreSQL ends a transaction that sends nothing for this long. */
-  postgres_silent_transaction_ms_max: 5_000,
-  /** How long a statement waits for a lock in PostgreSQL before its transaction runs again. */
-  postgres_lock_ms_max: 3_000,
-  /** How often a transaction runs that conflicts with others. */
-  postgres_attempts_max: 6,
-  /** A transaction excludes all other writes from this attempt on. */
-  postgres_gate_attempt: 4,
-  /** The longest pause before the second attempt; it doubles with each attempt. */
-  postgres_pause_ms: 5,
-  /** Transactions run again until this long after the connection to PostgreSQL was lost. */
-  postgres_lost_ms_max: 10_000,
-  /** Pause between attempts to connect to PostgreSQL again, and to ask how a commit ended. */
-  postgres_reconnect_ms: 50,
-  /** Rows that a visit of many rows requests at once from PostgreSQL. */
-  postgres_fetch_rows: 256,
   /** After a restore without the old database, event numbers continue this far ahead. */
   restore_jump_events: 1_000_000_000,
 } as const;

@@ -78,7 +78,12 @@ describe.each(stores)('$kind', ({ open, it }) => {
       expect(await headsWithEvents(reader)).toEqual([head]);
       expect(await logSizes(reader)).toEqual({ bytes, largest: agent_num });
       const { stdout } = await spoolsOf(reader, session_num);
-      expect({ ...stdout, tail: stdout.tail.length }).toMatchObject({ offset: 14, base: 0, output: null, tail: 14 });
+      expect({ ...stdout, tail: stdout.tail.length }).toMatchObject({
+        offset: 14,
+        base: 0,
+        output: null,
+        tail: 14,
+      });
     });
     await store.write(async (tx) => {
       expect(await resizeHead(tx, agent_num, -bytes, 5)).toBe(true);
@@ -128,7 +133,12 @@ describe.each(stores)('$kind', ({ open, it }) => {
           .expression((eb) =>
             eb
               .selectFrom(jsonArrayTable(tx, JSON.stringify(records)))
-              .select([eb.val(7).as('ts'), eb.val('kind').as('kind'), eb.val('usr_1').as('owner_id'), 'each.value'])
+              .select([
+                eb.val(7).as('ts'),
+                eb.val('kind').as('kind'),
+                eb.val('usr_1').as('owner_id'),
+                'each.value',
+              ])
               .orderBy('each.key'),
           ),
       );

@@ -26,7 +26,10 @@ export interface StoredEvent extends EventContent {
 
 /** Selects the columns in the order that `EventDecoder` expects. The caller adds conditions and an order. */
 export function selectEvents({ sql }: Pick<Reader, 'sql'>, agent_num: number) {
-  return sql.selectFrom('events').select(['seq', 'ts', packed, textOf(sql)]).where('agent_num', '=', agent_num);
+  return sql
+    .selectFrom('events')
+    .select(['seq', 'ts', packed, textOf(sql)])
+    .where('agent_num', '=', agent_num);
 }
 
 /** A range of event numbers. */

@@ -1,9 +1,9 @@
 /** Connections to PostgreSQL: they send statements without waiting for the answers to earlier ones. */
 import pg from 'pg';
 import type { Logger } from '../../base/log.ts';
-import { limits } from '../limits.ts';
 import { toParameter, types } from './dialect.ts';
 import { Disconnected, isDisconnection } from './errors.ts';
+import { limits } from './limits.ts';
 
 /**
  * What one statement returned; `command` is for example `COMMIT`, and `changes` how many rows it selected or changed.
@@ -64,7 +64,7 @@ export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, or `?host=/folder` for a socket. */
   url: string;
   log: Logger;
-  /** Transactions run again until this long after the connection was lost. Absent: `limits.postgres_lost_ms_max`. */
+  /** Transactions run again until this long after the connection was lost. Absent: `limits.lost_ms_max`. */
   lost_ms_max?: number;
 }
 
@@ -83,11 +83,11 @@ export class ConnectionPool {
       pipeline: true,
       types,
       keepAlive: true,
-      keepAliveInitialDelayMillis: limits.postgres_keepalive_ms,
-      connectionTimeoutMillis: limits.postgres_connect_ms_max,
-      idleTimeoutMillis: limits.postgres_idle_ms,
-      lock_timeout: limits.postgres_lock_ms_max,
-      idle_in_transaction_session_timeout: limits.postgres_silent_transaction_ms_max,
+      keepAliveInitialDelayMillis: limits.keepalive_ms,
+      connectionTimeoutMillis: limits.connect_ms_max,
+      idleTimeoutMillis: limits.idle_ms,
+      lock_timeout: limits.lock_ms_max,
+      idle_in_transaction_session_timeout: limits.silent_transaction_ms_max,
       ...(options.length > 0 && { options: options.join(' ') }),
       onConnect: async (client: pg.ClientBase) => {
         // Statements report the loss of their connection. Without a listener, it would end the process too.

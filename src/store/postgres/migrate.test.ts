@@ -47,7 +47,11 @@ it('runs later steps of SQLite with the types of PostgreSQL', async () => {
 it('rolls a failed step back, and runs it again', async () => {
   const url = await openEmpty();
   await migrate(url, ['CREATE TABLE a (x INTEGER);']);
-  const failing = migrate(url, ['', 'CREATE TABLE b (x INTEGER);', 'CREATE TABLE c (x INTEGER); SELECT 1 / 0;']);
+  const failing = migrate(url, [
+    '',
+    'CREATE TABLE b (x INTEGER);',
+    'CREATE TABLE c (x INTEGER); SELECT 1 / 0;',
+  ]);
   await expect(failing).rejects.toThrow('division by zero');
   expect(await execute(url, `SELECT to_regclass('b') AS b, to_regclass('c') AS c`)).toEqual([
     { b: 'b', c: null },

@@ -4,8 +4,8 @@
  * names of types.
  */
 import pg from 'pg';
-import { limits } from '../limits.ts';
 import { DatabaseTooNew, migrations } from '../migrate.ts';
+import { limits } from './limits.ts';
 import { sql as accounts } from './schema/accounts.ts';
 import { sql as agents } from './schema/agents.ts';
 import { sql as events } from './schema/events.ts';
@@ -40,7 +40,7 @@ export async function migrate(url: string, all_steps: readonly string[] = steps)
   const client = new pg.Client({
     connectionString: url,
     application_name: 'svc',
-    connectionTimeoutMillis: limits.postgres_connect_ms_max,
+    connectionTimeoutMillis: limits.connect_ms_max,
   });
   client.on('error', () => {});
   await client.connect();

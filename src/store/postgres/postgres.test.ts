@@ -4,9 +4,9 @@ import { afterEach, beforeEach, expect } from 'vitest';
 import { silentLog } from '../../base/log.ts';
 import { createDatabase, execute, postgresTest as it, type TestDatabase } from '../../testing/postgres.ts';
 import { type LostPart, PostgresProxy } from '../../testing/postgres-proxy.ts';
-import { limits } from '../limits.ts';
 import type { Reader, Store, Tx } from '../store.ts';
 import { addAgent, addSession, batch } from '../testing.ts';
+import { limits } from './limits.ts';
 import { openPostgres } from './postgres.ts';
 
 let database: TestDatabase;
@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 const setMeta = (tx: Tx, key: string, value = '') => tx.run(tx.sql.insertInto('meta').values({ key, value }));
-const valueOf = async (reader: Reader, key: string) =>
+const metaValue = async (reader: Reader, key: string) =>
   (await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', key)))?.value;
 const meta = () =>
   store.read(async (reader) => {
@@ -35,8 +35,13 @@ const meta = () =>
 
 /** Adds 1 to the number with this key, and returns the sum. */
 async function increment(tx: Tx, key = 'n'): Promise<number> {
-  const sum = Number(await valueOf(tx, key)) + 1;
-  await tx.run(tx.sql.updateTable('meta').set({ value: String(sum) }).where('key', '=', key));
+  const sum = Number(await metaValue(tx, key)) + 1;
+  await tx.run(
+    tx.sql
+      .updateTable('meta')
+      .set({ value: String(sum) })
+      .where('key', '=', key),
+  );
   return sum;
 }
 
@@ -73,7 +78,7 @@ it('rejects integers that are not safe, unknown types, and parameters that are n
 });
 
 it('visits more rows than it requests at once', async () => {
-  const count = limits.postgres_fetch_rows * 2 + 1;
+  const count = limits.fetch_rows * 2 + 1;
   const numbers = sql<number>`generate_series(1, ${count}::int)`.as('number');
   const visited = (until: number) =>
     store.read(async (reader) => {
@@ -84,7 +89,7 @@ it('visits more rows than it requests at once', async () => {
         return last < until;
       });
       // The transaction is still usable.
-      expect(await valueOf(reader, 'none')).toBeUndefined();
+      expect(await metaValue(reader, 'none')).toBeUndefined();
       return last;
     });
   expect(await visited(Infinity)).toBe(count);
@@ -128,13 +133,13 @@ it('a long write succeeds although short ones keep changing what it read', async
   });
   await store.write(async (tx) => {
     runs++;
-    for (let i = 0; i < 50; i++) await valueOf(tx, 'n');
+    for (let i = 0; i < 50; i++) await metaValue(tx, 'n');
     await increment(tx);
   });
   running = false;
   await Promise.all(short);
   expect(runs).toBeGreaterThan(1);
-  expect(runs).toBeLessThanOrEqual(limits.postgres_gate_attempt);
+  expect(runs).toBeLessThanOrEqual(limits.gate_attempt);
 });
 
 it('a write whose body continues after an error of a statement fails with that error', async () => {
@@ -163,7 +168,8 @@ it('runs a write and a read again if the connection is lost in between', async (
   await store.write(async (tx) => {
     runs++;
     await setMeta(tx, 'a', String(runs));
-    if (runs === 1) await tx.run(tx.sql.selectNoFrom(sql`pg_terminate_backend(pg_backend_pid())`.as('ended')));
+    if (runs === 1)
+      await tx.run(tx.sql.selectNoFrom(sql`pg_terminate_backend(pg_backend_pid())`.as('ended')));
   });
   expect(runs).toBeGreaterThan(1);
   expect(await meta()).toEqual({ a: String(runs) });
@@ -205,7 +211,10 @@ it('a write is repeated if its commit did not reach the server', async () => {
 
 it('a write fails and is not repeated if it remains unknown whether it was committed', async () => {
   const { result, ...rest } = await writeLosing('answer', true);
-  expect(result).toMatchObject({ status: 'rejected', reason: { kind: 'unavailable', code: 'storage_failed' } });
+  expect(result).toMatchObject({
+    status: 'rejected',
+    reason: { kind: 'unavailable', code: 'storage_failed' },
+  });
   expect(rest).toEqual({ called: 0, rows: 1 });
 });
 

@@ -4,11 +4,11 @@
  * have one snapshot each. Nothing is visible before it is on the server's disk.
  */
 import { callerOf, checkNotInBody } from '../body.ts';
-import { limits } from '../limits.ts';
 import type { Appended, IngestBatch, Reader, Store, Tx } from '../store.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
 import { storageProblem } from './errors.ts';
 import { Ingest } from './ingest.ts';
+import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
 import { ReadTransaction } from './transaction.ts';
 import { lostMsMax, untilDone, Writes } from './writes.ts';
@@ -39,9 +39,9 @@ class PostgresStore implements Store {
 
   constructor(options: PostgresOptions) {
     this.#options = options;
-    this.#readers = new ConnectionPool(options, limits.postgres_readers_max);
+    this.#readers = new ConnectionPool(options, limits.readers_max);
     // A scan of a whole table would conflict with every change of the table.
-    this.#writers = new ConnectionPool(options, limits.postgres_writers_max, { enable_seqscan: 'off' });
+    this.#writers = new ConnectionPool(options, limits.writers_max, { enable_seqscan: 'off' });
     this.#writes = new Writes(this.#database, this.#writers, options);
     this.#ingest = new Ingest(this.#writes);
   }

@@ -1,10 +1,10 @@
 /** Transactions on PostgreSQL, as their bodies see them. */
 import type { Compilable } from 'kysely';
 import { Body, Memos } from '../body.ts';
-import { limits } from '../limits.ts';
 import type { Reader, Tx } from '../store.ts';
 import type { Connection, Result } from './connection.ts';
 import { kysely } from './dialect.ts';
+import { limits } from './limits.ts';
 
 export class ReadTransaction extends Body implements Reader {
   readonly sql = kysely;
@@ -50,12 +50,12 @@ export class ReadTransaction extends Body implements Reader {
     const { sql, parameters } = query.compile();
     const cursor = `visit_${++this.#cursors}`;
     const fetch = async () => {
-      const { rows } = await this.send(`FETCH ${limits.postgres_fetch_rows} FROM ${cursor}`, [], true);
+      const { rows } = await this.send(`FETCH ${limits.fetch_rows} FROM ${cursor}`, [], true);
       return rows as unknown[][];
     };
     const declared = this.send(`DECLARE ${cursor} NO SCROLL CURSOR FOR ${sql}`, parameters);
     let [, rows] = await Promise.all([declared, fetch()]);
-    while (rows.every(visit) && rows.length === limits.postgres_fetch_rows) rows = await fetch();
+    while (rows.every(visit) && rows.length === limits.fetch_rows) rows = await fetch();
     await this.send(`CLOSE ${cursor}`);
   }
 

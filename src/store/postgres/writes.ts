@@ -9,10 +9,10 @@
 import { sleep } from '../../base/async.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Caller } from '../body.ts';
-import { limits } from '../limits.ts';
 import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
 import { Again, canRunAgain, Disconnected, storageFailed } from './errors.ts';
+import { limits } from './limits.ts';
 import { WriteTransaction } from './transaction.ts';
 
 /** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
@@ -50,7 +50,7 @@ export class Writes {
   async #attempt<T>({ isolation, body, caller }: Write<T>, attempt: number): Promise<T> {
     const connection = await this.#pool.acquire();
     try {
-      const mode = attempt >= limits.postgres_gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
+      const mode = attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
       const opening = [`BEGIN ISOLATION LEVEL ${isolation}`, `LOCK TABLE gate IN ${mode} MODE`];
       const tx = new WriteTransaction(this.#database, connection, opening);
       let value: T;
@@ -110,7 +110,7 @@ export class Writes {
       if (outcome === 'committed') return;
       if (outcome === 'aborted') throw new Again(cause);
       if (outcome === 'unknown') break;
-      await sleep(limits.postgres_reconnect_ms);
+      await sleep(limits.reconnect_ms);
     } while (performance.now() < end_ms);
     this.#log.error({ err: cause, xid }, 'it is not known whether a transaction was committed');
     throw storageFailed();
@@ -144,17 +144,14 @@ const TERMINATE = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = ($2::xid8)::xid`;
 
 export function lostMsMax({ lost_ms_max }: PostgresOptions): number {
-  return lost_ms_max ?? limits.postgres_lost_ms_max;
+  return lost_ms_max ?? limits.lost_ms_max;
 }
 
 /**
  * Calls `attempt` until it succeeds, fails with an error that will not go away, conflicts too often, or finds no
  * connection for `lost_ms_max`. The number counts the conflicts from 1.
  */
-export async function untilDone<T>(
-  lost_ms_max: number,
-  attempt: (number: number) => Promise<T>,
-): Promise<T> {
+export async function untilDone<T>(lost_ms_max: number, attempt: (number: number) => Promise<T>): Promise<T> {
   let lost_until_ms: number | undefined;
   for (let number = 1; ; ) {
     try {
@@ -164,11 +161,11 @@ export async function untilDone<T>(
       if (error instanceof Disconnected) {
         lost_until_ms ??= performance.now() + lost_ms_max;
         if (performance.now() >= lost_until_ms) throw error;
-        await sleep(limits.postgres_reconnect_ms);
+        await sleep(limits.reconnect_ms);
       } else {
-        if (number === limits.postgres_attempts_max) throw error;
+        if (number === limits.attempts_max) throw error;
         // Otherwise, transactions that conflicted would meet again.
-        await sleep(Math.random() * limits.postgres_pause_ms * 2 ** (number - 1));
+        await sleep(Math.random() * limits.pause_ms * 2 ** (number - 1));
         number++;
       }
     }

@@ -1,0 +1,30 @@
+/** Limits of the PostgreSQL store, which no setting enables yet. Names end with their unit. */
+
+export const limits = {
+  /** Connections to PostgreSQL that write at the same time. */
+  writers_max: 8,
+  /** Connections to PostgreSQL that read at the same time. */
+  readers_max: 8,
+  /** How long a transaction waits for a connection to PostgreSQL. */
+  connect_ms_max: 5_000,
+  /** A silent connection to PostgreSQL is probed after this time. */
+  keepalive_ms: 10_000,
+  /** An unused connection to PostgreSQL is closed after this time. */
+  idle_ms: 60_000,
+  /** PostgreSQL ends a transaction that sends nothing for this long. */
+  silent_transaction_ms_max: 5_000,
+  /** How long a statement waits for a lock in PostgreSQL before its transaction runs again. */
+  lock_ms_max: 3_000,
+  /** How often a transaction runs that conflicts with others. */
+  attempts_max: 6,
+  /** A transaction excludes all other writes from this attempt on. */
+  gate_attempt: 4,
+  /** The longest pause before the second attempt; it doubles with each attempt. */
+  pause_ms: 5,
+  /** Transactions run again until this long after the connection to PostgreSQL was lost. */
+  lost_ms_max: 10_000,
+  /** Pause between attempts to connect to PostgreSQL again, and to ask how a commit ended. */
+  reconnect_ms: 50,
+  /** Rows that a visit of many rows requests at once from PostgreSQL. */
+  fetch_rows: 256,
+} as const;
