@@ -77,9 +77,18 @@ async function complete(reader: Reader, head: RunHead | undefined): Promise<RunR
   const known = cache.get(head.id);
   if (known) return { ...known, ...head };
   const row = (await reader.get(runByNum(reader, head.num)))!;
-  cache.set(head.id, row);
-  if (cache.size > limits.run_specs_cached_max) cache.delete(cache.keys().next().value!);
+  const remember = () => {
+    cache.set(head.id, row);
+    if (cache.size > limits.run_specs_cached_max) cache.delete(cache.keys().next().value!);
+  };
+  // A transaction that creates the run may be rolled back and run again, with another task and other numbers.
+  if (isTx(reader)) reader.afterCommit(remember);
+  else remember();
   return row;
+}
+
+function isTx(reader: Reader): reader is Tx {
+  return 'afterCommit' in reader;
 }
 
 /** The most recently read runs of each database, for their columns that never change. A spec can be large. */
