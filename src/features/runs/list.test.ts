@@ -2,7 +2,7 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Reader } from '../../store/store.ts';
+import { filesOf, type Reader } from '../../store/store.ts';
 import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { addRun, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -61,7 +61,7 @@ test('pages continue after the last run, with the filter, and leave out what can
 });
 
 test('a page reads runs in their order, without sorting all of them', async () => {
-  const database = new DatabaseSync(fixture.store.source.path, { readOnly: true });
+  const database = new DatabaseSync(filesOf(fixture.store).source.path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   let plan = '';
   const all = (query: Compilable) => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { stores, type TestStore } from '../../testing/stores.ts';
 import { jsonArrayTable } from '../dialects.ts';
-import type { Reader, Store, Tx } from '../store.ts';
+import { type Reader, StaleBatch, type Store, type Tx } from '../store.ts';
 import { addAgent, addSession, batch } from '../testing.ts';
 import { headOf, headsWithEvents, logSizes, resizeHead, skipTo } from './heads.ts';
 import { EventDecoder, lastOutputText, selectEventsOf, selectOutput, selectRange } from './read.ts';
@@ -88,7 +88,9 @@ describe.each(stores)('$kind', ({ open, it }) => {
     await store.write(async (tx) => {
       expect(await resizeHead(tx, agent_num, -bytes, 5)).toBe(true);
       await skipTo(tx, agent_num, 100);
-      expect(await rebaseSpool(tx, session_num, 'stdout')).toMatchObject({ offset: 14, base: 14 });
+      await expect(rebaseSpool(tx, session_num, 'stdout', 13)).rejects.toThrow(StaleBatch);
+      await rebaseSpool(tx, session_num, 'stdout', 14);
+      expect((await spoolsOf(tx, session_num)).stdout).toMatchObject({ offset: 14, base: 14 });
     });
     expect(await store.read((reader) => headOf(reader, agent_num))).toEqual({
       ...{ agent_num, first_seq: 5, last_seq: 100, bytes: 0 },

@@ -13,9 +13,9 @@ import { sql as teams } from './schema/teams.ts';
 import { sql as work } from './schema/work.ts';
 
 /** The schema version that the first step creates. */
-const INITIAL_VERSION = 25;
+const INITIAL_VERSION = 27;
 
-/** Step 0 creates version 25, step n version 25 + n. Released steps must not change. */
+/** Step 0 creates version 27, step n version 27 + n. Released steps must not change. */
 export const steps: readonly string[] = [
   [accounts, teams, agents, events, work].join(''),
   ...migrations.slice(INITIAL_VERSION),

@@ -84,6 +84,7 @@ CREATE TABLE sessions (
   stdin_bytes INTEGER NOT NULL DEFAULT 0,
   protocol TEXT NOT NULL DEFAULT 'plain' CHECK (protocol IN ('plain', 'acp')),
   stdin_lost SMALLINT NOT NULL DEFAULT 0,
+  stopped_by_run TEXT,
   UNIQUE (agent_num, number)
 );
 CREATE INDEX sessions_live ON sessions(node_id) WHERE state <> 'ended';
