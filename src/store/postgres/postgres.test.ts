@@ -2,7 +2,13 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect } from 'vitest';
 import { silentLog } from '../../base/log.ts';
-import { createDatabase, execute, postgresTest as it, type TestDatabase } from '../../testing/postgres.ts';
+import {
+  createDatabase,
+  createEmptyDatabase,
+  execute,
+  postgresTest as it,
+  type TestDatabase,
+} from '../../testing/postgres.ts';
 import { type LostPart, PostgresProxy } from '../../testing/postgres-proxy.ts';
 import type { Reader, Store, Tx } from '../store.ts';
 import { addAgent, addSession, batch } from '../testing.ts';
@@ -216,6 +222,31 @@ it('a write fails and is not repeated if it remains unknown whether it was commi
     reason: { kind: 'unavailable', code: 'storage_failed' },
   });
   expect(rest).toEqual({ called: 0, rows: 1 });
+});
+
+it('needs no rights but those of the owner of the database', async () => {
+  const role = `svc_test_${Math.random().toString(36).slice(2)}`;
+  await execute(database.url, `CREATE ROLE ${role} LOGIN`);
+  const owned = await createEmptyDatabase(`OWNER ${role}`);
+  const owned_proxy = await PostgresProxy.open(owned.url);
+  try {
+    const url = new URL(owned_proxy.url);
+    url.username = role;
+    const owned_store = await openPostgres({ url: url.href, log: silentLog });
+    owned_proxy.loseCommit('request');
+    await owned_store.write((tx) => setMeta(tx, 'a'));
+    owned_proxy.loseCommit('answer');
+    await owned_store.write((tx) => setMeta(tx, 'b'));
+    await owned_store.close();
+    expect(await execute(owned.url, 'SELECT key FROM meta ORDER BY key')).toEqual([
+      { key: 'a' },
+      { key: 'b' },
+    ]);
+  } finally {
+    await owned_proxy.close();
+    await owned.drop();
+    await execute(database.url, `DROP ROLE ${role}`);
+  }
 });
 
 it('stores a batch of output once if the answer to its commit was lost', async () => {
