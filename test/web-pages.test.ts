@@ -134,6 +134,11 @@ async function holdApp(page: Page): Promise<{ release: () => void }> {
   return { release: resolve };
 }
 
+/** Until then, text has the widths of a fallback font. */
+async function fontsLoaded(page: Page): Promise<void> {
+  await page.evaluate('document.fonts.ready.then(() => {})');
+}
+
 const FIRST = '[data-first]';
 
 browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
@@ -148,6 +153,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
     await heading.waitFor();
     expect(await heading.textContent()).toBe('Nodes');
     expect(await page.locator('html').getAttribute('data-theme')).toBe('dark');
+    await fontsLoaded(page);
     const before = await heading.boundingBox();
     // For assistive technology, the page is still empty.
     expect(await page.getByRole('heading').count()).toBe(0);
@@ -167,9 +173,12 @@ browserTest('the sign-in page paints before its scripts arrive, and its form doe
   const field = page.locator('input[name="username"]').filter({ visible: true });
   await field.waitFor();
   expect(await page.locator(FIRST).count()).toBe(1);
+  await fontsLoaded(page);
   const before = await field.boundingBox();
   app.release();
   await page.getByRole('textbox', { name: 'Username' }).waitFor();
+  // The last to arrive.
+  await page.getByText('To use passkeys').waitFor();
   expect(await field.boundingBox()).toEqual(before);
   expect(errors).toEqual([]);
 });

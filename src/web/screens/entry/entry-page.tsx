@@ -5,7 +5,8 @@ import { Mark } from '../../ui/mark.tsx';
 export function EntryPage({ title, children }: { title: string; children: ReactNode }) {
   return (
     <div className="flex min-h-full flex-col bg-sidebar px-4 pt-6">
-      <main className="m-auto w-full max-w-[400px]">
+      {/* Not centered, so that the form stays in place when something below it arrives late. */}
+      <main className="mx-auto mt-[14vh] mb-auto w-full max-w-[400px]">
         <header className="mb-6 flex items-center gap-3">
           <Mark className="size-10 shrink-0" />
           <div className="min-w-0">
@@ -19,15 +20,6 @@ export function EntryPage({ title, children }: { title: string; children: ReactN
         </div>
       </main>
       <footer className="py-4 text-center text-muted text-sm">Version {__SVC_VERSION__}</footer>
-    </div>
-  );
-}
-
-/** The space of another way to sign in, a button below a line, until it is there: otherwise the form would move. */
-export function RoomForButton() {
-  return (
-    <div className="mt-4 pt-px">
-      <div className="tap mt-4" />
     </div>
   );
 }

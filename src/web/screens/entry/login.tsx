@@ -8,7 +8,7 @@ import { features } from '../../features.ts';
 import { useScreenTitle } from '../../shell/title.ts';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { EntryPage, RoomForButton } from './entry-page.tsx';
+import { EntryPage } from './entry-page.tsx';
 
 const other_ways = features.flatMap(({ sign_in = [] }) => sign_in);
 
@@ -59,7 +59,7 @@ export function Login() {
           Sign in
         </Button>
       </form>
-      <Suspense fallback={other_ways.length > 0 && <RoomForButton />}>
+      <Suspense fallback={null}>
         {other_ways.map((SignIn, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
           <SignIn key={at} />

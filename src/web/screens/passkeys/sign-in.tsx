@@ -7,21 +7,19 @@ import { useEffect, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
-import { RoomForButton } from '../entry/entry-page.tsx';
 import { type Place, pageLocation, unavailableReason } from './availability.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 
 const load = () => import('./ceremony.ts');
 
-/** Only space until the service has reported where passkeys work, so that the form does not move then. */
+/** Renders nothing until the service has reported where passkeys work. */
 export default function PasskeySignIn() {
-  const [place, setPlace] = useState<Place | 'unknown' | null>(null);
+  const [place, setPlace] = useState<Place | null>(null);
   useEffect(() => {
     // If this fails, users sign in with their password.
-    call('getRelyingParty').then(setPlace, () => setPlace('unknown'));
+    call('getRelyingParty').then(setPlace, () => {});
   }, []);
-  if (place === 'unknown') return null;
-  if (place === null) return <RoomForButton />;
+  if (!place) return null;
   const reason = unavailableReason(place, pageLocation());
   return (
     <div className="mt-4 flex flex-col gap-2 border-line border-t pt-4">
