@@ -23,7 +23,7 @@ export function addHelp(svc: Command): void {
     });
 }
 
-/** The error for a name that is none of `parent`'s commands, with the closest one if it is a likely typo. */
+/** The error for a name that is not one of `parent`'s commands. Suggests the closest one if the name is likely a typo. */
 export function unknownCommand(parent: Command, name: string): string {
   const names = parent.commands.map((command) => command.name());
   const near = names.length > 0 ? closest(name, names) : '';

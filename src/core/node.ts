@@ -33,7 +33,7 @@ export function directLink(node_id: string): Link {
  */
 export interface Node {
   readonly id: string;
-  /** The link over which the node would answer a call now; null if there is none. */
+  /** The link that would carry a call to the node now, or null. */
   readonly link: Link | null;
 
   /**

@@ -47,8 +47,8 @@ export interface Tx extends Writer {
 
 export interface Store {
   /**
-   * Runs `fn` on committed rows, on a read-only connection, as one snapshot. It may run again. Throws `ForeignWait` if `fn` waits for
-   * anything but its own statements.
+   * Runs `fn` on committed rows, on a read-only connection, as one snapshot. It may run again. Throws `ForeignWait` if
+   * `fn` waits for anything but its own statements.
    */
   read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T>;
   /**

@@ -69,9 +69,9 @@ export interface FactPayloads {
   step_waits: { run_id: string; step_key: string; since_ms: number };
   /** The step no longer waits. `answered_by`: the display name; null if the wait ended without an answer. */
   step_answered: { run_id: string; step_key: string; answered_by: string | null };
-  /** A run waits for a person although none of its steps does. */
+  /** A run is waiting for a person, but not at any step. */
   run_waits: { run_id: string; since_ms: number };
-  /** The run no longer waits so. `answered_by`: as for a step; also null if one of its steps waits now. */
+  /** That wait is over. `answered_by`: as for a step; also null if one of its steps waits now. */
   run_answered: { run_id: string; answered_by: string | null };
   /** The agent's session needs a sign-in. */
   sign_in_required: { agent_id: string; since_ms: number };

@@ -141,7 +141,7 @@ async function startedSessions(core: AgentCore, reader: Reader, node_id: string)
   return started;
 }
 
-/** Whether nothing was heard of the session since its row was read. */
+/** Whether the session has reported nothing since its row was read. */
 async function isUnchanged(reader: Reader, { id, state, fact }: SessionRow): Promise<boolean> {
   const now = await findSession(reader, id);
   return now !== undefined && now.state === state && now.fact === fact;

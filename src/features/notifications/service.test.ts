@@ -525,7 +525,7 @@ describe('a question of a step', () => {
   });
 });
 
-describe('a run that waits although none of its steps does', () => {
+describe('a run that is waiting, but not at any step', () => {
   /** A run whose leader is in its last round. */
   const begin = async () => {
     const { agent } = plainMember('lead', 'sleep 600', { workdir: fixture.folder });

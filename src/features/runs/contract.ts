@@ -289,7 +289,7 @@ export const runRoutes = {
     path: '/api/teams/waiting-runs',
     action: 'teams.list',
     tag: 'Runs',
-    summary: 'List the runs that wait for a person although none of their steps does, oldest first',
+    summary: 'List the runs that are waiting for a person, but not at any step, oldest first',
     description:
       'The leader has used its rounds, or the outcome of its round is unknown. Lists those of the same teams as `listWaitingSteps`. Continue a run with `resumeRun`, or end it.',
     query: z.object(pageQuery),

@@ -28,7 +28,7 @@ export async function diagnose(settings: Pick<Settings, 'get'>): Promise<Diagnos
   return { version, folders: await Promise.all(folders) };
 }
 
-/** Why this process cannot read a folder, in words that follow its path; null if it can. Takes at most `doctor_wait_ms`. */
+/** Why this process cannot read a folder, worded to follow its path; null if it can. Takes at most `doctor_wait_ms`. */
 export async function folderProblem(path: string): Promise<string | null> {
   const answered = new AbortController();
   // A network file system may never answer.

@@ -157,7 +157,7 @@ test('if the node resolves only existing folders, the plane normalizes the path 
   }
 });
 
-test('a node is told whether the remote of a branch is needed', async () => {
+test('the plane tells a node whether it needs the remote of a branch', async () => {
   const changes = {
     git: true,
     branch: 'fix',

@@ -1134,7 +1134,7 @@ export type GetChangesResponse = Message<"svc.node.v1.GetChangesResponse"> & {
   truncated: boolean;
 
   /**
-   * Absent: there is none, it was not asked for, or the node is of an earlier release.
+   * Absent if there is none, if it was not asked for, or if the node runs an earlier release.
    *
    * @generated from field: optional svc.node.v1.BranchRemote remote = 7;
    */

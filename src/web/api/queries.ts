@@ -54,7 +54,7 @@ export const waitingStepsQuery = queryOptions({
   queryKey: keys.waiting_steps,
   queryFn: async () => (await call('listWaitingSteps')) as unknown as WaitingStepRecord[],
 });
-/** All runs that wait for a person although none of their steps does, the longest wait first. */
+/** All runs that are waiting for a person, but not at any step, the longest wait first. */
 export const waitingRunsQuery = queryOptions({
   queryKey: keys.waiting_runs,
   queryFn: async () => (await call('listWaitingRuns')) as unknown as WaitingRunRecord[],

@@ -1,4 +1,4 @@
-/** A run that waits for a person although none of its steps does: its leader has used its rounds, or the outcome of one is unknown. */
+/** A run that is waiting for a person, but not at any step: its leader has used its rounds, or the outcome of one is unknown. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleSlash, OctagonPause } from 'lucide-react';

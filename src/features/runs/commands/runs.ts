@@ -91,7 +91,7 @@ function addWaiting(runs: Command, context: Context): void {
   remote(
     runs,
     'waiting',
-    'list the runs that wait for a person although none of their steps does, oldest first',
+    'list the runs that are waiting for a person, but not at any step, oldest first',
   ).action(async (options: Options) => {
     const api = await connect(context, options);
     await printRows(io, await api.all('listWaitingRuns', {}), waitingRunColumns(Date.now()), options);

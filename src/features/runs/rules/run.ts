@@ -94,7 +94,7 @@ export interface WaitingStep {
   waiting_since: string;
 }
 
-/** A run that waits for a person although none of its steps does, as the list of all of them shows it. */
+/** A run that is waiting for a person, but not at any step, as the list of all of them shows it. */
 export interface WaitingRun {
   team_id: string;
   team_name: string;

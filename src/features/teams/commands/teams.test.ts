@@ -303,7 +303,7 @@ test('shows what each member of a run changed, and the command for its diff', as
   expect((await cli(['runs', 'show', 'run_1'])).stdout.endsWith(`\n\n${line}`)).toBe(true);
 });
 
-test('lists the runs that wait although none of their steps does, with the command to continue', async () => {
+test('lists the runs that are waiting, but not at any step, with the command to continue', async () => {
   const waiting_since = new Date(Date.now() - 125_000).toISOString();
   const waiting = {
     ...{ team_id: 'team_1', team_name: 'site', run_id: 'run_1', run_number: 3, waiting_since },
