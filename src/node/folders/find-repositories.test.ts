@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { sleep } from '../../base/async.ts';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { FoundRepository } from '../../core/node.ts';
 import {
   git,
@@ -12,6 +11,7 @@ import {
   type TemporaryFolder,
   temporaryFolder,
 } from '../../testing/repository.ts';
+import { limits } from '../limits.ts';
 import { directExec, type Exec } from '../processes/exec.ts';
 import { findRepositories } from './find-repositories.ts';
 import { openFolders } from './folders.ts';
@@ -27,7 +27,10 @@ beforeEach(() => {
   repo_roots = [];
   mkdirSync(code);
 });
-afterEach(() => folder.remove());
+afterEach(() => {
+  vi.useRealTimers();
+  folder.remove();
+});
 
 function open({ exec = directExec, safe_paths = [code] }: { exec?: Exec; safe_paths?: string[] } = {}) {
   return openFolders({
@@ -161,8 +164,10 @@ test('does not wait for a repository that blocks git', async () => {
 });
 
 test('returns what it has found when the time is up', async () => {
+  // Time passes only when the test says so, however slow git is.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const shop = make('shop');
-  for (const name of ['x', 'y', 'z']) make(name);
+  const others = Array.from({ length: limits.repositories_parallel }, (_, i) => make(`z${i}`));
   const real = new Git({
     exec: directExec,
     env: process.env,
@@ -170,13 +175,19 @@ test('returns what it has found when the time is up', async () => {
     roots: async () => [code],
     locks: false,
   });
-  // The second repository never answers, as on a file system that hangs.
-  const run: Git['run'] = (place, args, call) =>
-    place === shop
-      ? real.run(place, args, call)
-      : sleep(60_000).then(() => Promise.reject(new Error('late')));
+  // The other repositories never answer, as on a file system that hangs. The last of them is asked in place of the first
+  // repository, once that is done.
+  const asked = Promise.withResolvers<void>();
+  const run: Git['run'] = (place, args, call) => {
+    if (place === shop) return real.run(place, args, call);
+    if (place === others.at(-1)) asked.resolve();
+    return new Promise(() => {});
+  };
   const search = { roots: [code], hidden: [], first: [shop] };
-  const found = await findRepositories({ run }, search, [code], 300);
+  const finding = findRepositories({ run }, search, [code], 300);
+  await asked.promise;
+  await vi.advanceTimersByTimeAsync(300 + limits.repositories_slack_ms);
+  const found = await finding;
   expect(found.truncated).toBe(true);
   expect(paths(found)).toEqual([shop]);
   expect(await findRepositories({ run }, search, [code], 0)).toEqual({ repositories: [], truncated: true });
