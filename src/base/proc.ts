@@ -104,6 +104,21 @@ function lookUp(pid: number): ProcessStat | null {
   return table.stats.get(pid) ?? null;
 }
 
+/** The processes that a process with one thread has started and that are still its children. */
+export function readChildren(pid: number): ProcessStat[] {
+  if (!hasProc) return readAllStats().filter(({ ppid }) => ppid === pid);
+  let pids: string;
+  try {
+    pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
+  } catch {
+    return [];
+  }
+  return pids
+    .split(' ')
+    .filter(Boolean)
+    .flatMap((child) => readStat(Number(child)) ?? []);
+}
+
 /** False for a process that has ended but was not reaped, and for a pid that now belongs to another process. */
 export function isAlive(ref: ProcessRef): boolean {
   const stat = lookUp(ref.pid);

@@ -4,7 +4,6 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
@@ -14,6 +13,7 @@ import {
   isAlive,
   type ProcessRef,
   readAllStats,
+  readChildren,
   readStat,
   readVariable,
   runningThread,
@@ -312,7 +312,10 @@ class Worker {
    * signals.
    */
   #endIfStopped(): void {
-    const pids = [this.#child.pid, ...(this.#init ? [this.#init.pid, ...childrenOf(this.#init.pid)] : [])];
+    const pids = [
+      this.#child.pid,
+      ...(this.#init ? [this.#init.pid, ...readChildren(this.#init.pid).map(({ pid }) => pid)] : []),
+    ];
     const states = pids.map((pid) => (pid === undefined ? undefined : readStat(pid)?.state));
     if (states.some((state) => state === 'T' || state === 't')) this.#end('the worker was stopped');
   }
@@ -362,14 +365,6 @@ async function killMarked(mark: string): Promise<void> {
     for (const { pid } of found) kill(pid);
     await sleep(20);
   } while (performance.now() - begun < limits.kill_wait_ms);
-}
-
-function childrenOf(pid: number): number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
 }
 
 function kill(pid: number): void {

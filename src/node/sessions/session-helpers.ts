@@ -10,6 +10,7 @@ import type { WarningCode } from '../../core/node.ts';
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
+import { aSecondFor, killPump, PumpWatch, pieceOf } from './pumps.ts';
 import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';
 import type { SessionProcesses } from './session-processes.ts';
 import { DEVNULL_PUMP, REPLACEMENT_KEEPER, titled } from './shell-scripts.ts';
@@ -97,25 +98,20 @@ export class SessionHelpers {
    * the bytes of the command itself are waited for, and later bytes go to /dev/null.
    */
   async drain(held: boolean): Promise<void> {
-    const { processes, drain_ms } = this.#options;
+    const { files, processes, drain_ms } = this.#options;
     const begun = performance.now();
-    const asleep = streamNames.map(() => 0);
+    const watches = streamNames.map((stream) => new PumpWatch(files.has(pieceOf(stream))));
     let pumps: ProcessRef[] = [];
     for (let wait_ms = 2; ; wait_ms = Math.min(wait_ms * 2, 50)) {
       // The keeper keeps replacing killed pumps until all of them have ended.
       processes.readHandle();
       const { handle } = processes;
-      pumps = handle ? Object.values(handle.pumps) : [];
-      const states = pumps.map((ref) => {
-        const stat = readStat(ref.pid);
-        return stat?.start === ref.start && !stat.is_dead ? stat.state : null;
-      });
+      pumps = handle ? streamNames.map((stream) => handle.pumps[stream]) : [];
+      const states = pumps.map((ref, index) => watches[index]!.look(ref));
       const over = states.every((state) => state === null) && !(handle && isAlive(handle.keeper));
       if (over || processes.closed) return;
-      for (const [index, state] of states.entries()) if (state === 'S') asleep[index]!++;
       const late = performance.now() - begun > drain_ms;
-      // A sleeping pump has emptied its FIFO; a stopped one (T) has not.
-      const drained = states.every((state, index) => state === null || asleep[index]! >= 2);
+      const drained = states.every((state, index) => state === null || watches[index]!.drained);
       if (!states.includes('T') && ((held && drained) || late)) break;
       await sleep(wait_ms);
     }
@@ -143,9 +139,9 @@ export class SessionHelpers {
       const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', tools.cat, `pipes/${name}`];
       const { pid } = await launcher.spawn(argv, files.dir, { LC_ALL: 'C' });
       // The FIFO is open once the shell has become `cat`. The other reader may end only after that.
-      for (let tries = 0; tries < 100 && /sh$/.test(readStat(pid)?.name ?? ''); tries++) await sleep(10);
+      await aSecondFor(() => !/sh$/.test(readStat(pid)?.name ?? ''));
     }
-    for (const ref of pumps) if (isAlive(ref)) process.kill(ref.pid, 'SIGKILL');
+    await Promise.all(pumps.map(killPump));
   }
 
   /**
@@ -175,7 +171,7 @@ export class SessionHelpers {
   /** A killed careful pump leaves its `dd` running, which would read the next bytes and lose them. */
   async #endOrphanedReader(stream: StreamName): Promise<void> {
     const { files, processes, tools } = this.#options;
-    const piece = `${spoolNames[stream]}.piece`;
+    const piece = pieceOf(stream);
     if (!files.has(piece)) return;
     for (const { pid, start, command } of (await processes.list()).members) {
       if (command.startsWith(`${tools.dd} `) && command.includes(` of=${piece}`) && isAlive({ pid, start })) {
