@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { KIB } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp } from '../../testing/scripted-acp.ts';
@@ -12,8 +13,9 @@ import {
   stepsOfRun,
   untilRun,
 } from '../../testing/team-runs.ts';
-import { limits } from '../conversations/limits.ts';
+import { limits as conversationLimits } from '../conversations/limits.ts';
 import type { Member } from '../teams/rules/team.ts';
+import { limits } from './limits.ts';
 import { findRun } from './queries/runs.ts';
 import { findStep, updateStep } from './queries/steps.ts';
 import { RunCommands } from './run-commands.ts';
@@ -262,6 +264,9 @@ test('cuts an output that is too long, with a note', async () => {
 });
 
 test('a step fails without a retry if its output exceeds the limit of the run', async () => {
+  // The real limit takes a slow machine half a minute.
+  const limit = vi.spyOn(limits, 'run_outputs_bytes_max', 'get').mockReturnValue(64 * KIB);
+  onTestFinished(() => limit.mockRestore());
   const steps = [
     { step_key: 'a', max_attempts: 3 },
     { step_key: 'b', member_id: 'out' },
@@ -271,7 +276,7 @@ test('a step fails without a retry if its output exceeds the limit of the run', 
   const id = await nextSession();
   await fixture.store.write(async (tx) => {
     const { num } = (await findStep(tx, (await findRun(tx, run_id))!.num, 'b'))!;
-    await updateStep(tx, num, { output: JSON.stringify('x'.repeat(32 * 2 ** 20 - 8192)) });
+    await updateStep(tx, num, { output: JSON.stringify('x'.repeat(64 * KIB - 8192)) });
   });
   fixture.node.outputs.set(id, Buffer.alloc(8192, 'x'));
   fixture.node.end(id, 0);
@@ -280,7 +285,7 @@ test('a step fails without a retry if its output exceeds the limit of the run', 
     const run = (await findRun(tx, run_id))!;
     const who = { user_id: null, ip: null, actor_id: 'user:ana' };
     const commands = new RunCommands({ scheduler: fixture.scheduler, audit: null as never });
-    const command = { kind: 'completeStep', output: 'x'.repeat(33 * 2 ** 20) } as const;
+    const command = { kind: 'completeStep', output: 'x'.repeat(65 * KIB) } as const;
     await expect(commands.commandStep(tx, run, 'b', command, who)).rejects.toThrow(
       'the outputs of the run are over 32 MiB',
     );
@@ -412,7 +417,7 @@ test('a run shows that an agent does not answer, until it does', async () => {
   const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
   const acp = new ScriptedAcp(fixture, await nextSession());
   const request = await acp.receive('request', 'initialize');
-  await fixture.advanceClock(limits.acp_silent_ms);
+  await fixture.advanceClock(conversationLimits.acp_silent_ms);
   const message = 'the agent has not answered: it may not speak ACP';
   expect((await untilAttention(run_id)).attention).toMatch(new RegExp(`^ann@team_.+: ${message}$`));
   acp.send({ kind: 'response', id: request.id, result: { protocolVersion: 1 } });
@@ -439,7 +444,7 @@ test('stopping an agent that does not answer fails its step, and clears the atte
   const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
   const acp = new ScriptedAcp(fixture, await nextSession());
   await acp.receive('request', 'initialize');
-  await fixture.advanceClock(limits.acp_silent_ms);
+  await fixture.advanceClock(conversationLimits.acp_silent_ms);
   await untilAttention(run_id);
   await fixture.agents.stop(ANA, (await step(run_id, 'a')).agent_id!, 0);
   const run = await untilRun(fixture, run_id, 'failed');
