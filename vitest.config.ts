@@ -71,6 +71,8 @@ export default defineConfig({
             SVC_TEST_RUN_BODIES_TWICE: '1',
           },
           testTimeout: 30_000,
+          // The first test that needs PostgreSQL starts its server.
+          hookTimeout: 60_000,
           expect: { poll: { timeout: 20_000 } },
         },
       },

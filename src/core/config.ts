@@ -232,7 +232,7 @@ export const configKeys = {
   'retention.bytes_total': optionalInteger(
     1024 * 1024,
     Number.MAX_SAFE_INTEGER,
-    'Maximum bytes of events kept in total; unset: the smaller of 20 GiB and 20 % of the disk',
+    'Maximum bytes of events kept in total; unset: 20 GiB, or 20 % of the disk of an SQLite database if that is less',
     { live: true },
   ),
 

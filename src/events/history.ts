@@ -1,5 +1,5 @@
 /**
- * Reads stored events of one agent, forwards or backwards: sealed ranges from segment files, the rest from rows. Within
+ * Reads stored events of one agent, forwards or backwards: sealed ranges from segments, the rest from rows. Within
  * a segment's range only the segment counts. Rows that still exist there, because their deletion is pending or because
  * status events are kept permanently, become visible again only when the segment is deleted.
  *
@@ -24,7 +24,7 @@ import type { AgentRef } from './agent-ref.ts';
 import { eventRecord, frameRecord, frameSeq, frameType, frameWriter, splitFrames } from './frame.ts';
 import { limits } from './limits.ts';
 import { type SegmentRow, segmentAfter, segmentBefore, segmentsContaining } from './queries/segments.ts';
-import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
+import { type Block, parseBlocks, type SegmentReader } from './segment.ts';
 
 /**
  * Consecutive frames, ready to send. If `first_seq` is after the requested position, the events in between are missing.
@@ -45,22 +45,21 @@ export interface PageOptions {
 
 export class History {
   readonly #store: Pick<Store, 'read'>;
-  readonly #folder: string;
+  readonly #segments: SegmentReader;
   readonly #decoder = new EventDecoder();
 
-  constructor(store: Pick<Store, 'read'>, folder: string) {
+  constructor(store: Pick<Store, 'read'>, segments: SegmentReader) {
     this.#store = store;
-    this.#folder = folder;
+    this.#segments = segments;
   }
 
   /** Frames of everything committed after `cursor`, in parts. Reads rows up to `until()` only. */
   async *after(agent: AgentRef, cursor: number, until: () => number = () => Infinity): AsyncGenerator<Part> {
-    let unreadable = 0;
+    let tried: number | null = null;
     let rows_max: number = limits.replay_rows_min;
     while (true) {
-      const from = Math.max(cursor, unreadable);
       const next = await this.#store.read((reader) =>
-        this.#next(reader, agent, from, (range) =>
+        this.#next(reader, agent, cursor, (range) =>
           this.#part(reader, agent, { ...range, up_to: Math.min(range.up_to, until()) }, rows_max),
         ),
       );
@@ -73,12 +72,15 @@ export class History {
         cursor = last_seq;
         yield next.rows;
       } else {
-        for await (const part of this.#fromSegment(next.segment, from)) {
+        const { id, last_seq } = next.segment;
+        for await (const part of this.#fromSegment(next.segment, cursor)) {
           cursor = part.last_seq;
           yield part;
         }
-        // The file is missing or damaged. Reading continues after it, and the follower reports the gap.
-        unreadable = next.segment.last_seq;
+        // The segment may have been deleted meanwhile. If it still exists, it is damaged: reading continues after it, and
+        // the follower reports the gap.
+        if (tried === id) cursor = last_seq;
+        tried = id;
       }
     }
   }
@@ -92,6 +94,7 @@ export class History {
     cursor: number,
     { before = Infinity, limit, types }: Omit<PageOptions, 'after'>,
   ): AsyncGenerator<EventRecord[]> {
+    let tried: number | null = null;
     while (cursor + 1 < before) {
       const next = await this.#store.read((reader) =>
         this.#next(reader, agent, cursor, ({ after, up_to }) =>
@@ -103,11 +106,15 @@ export class History {
         cursor = next.rows.at(-1)!.seq;
         yield next.rows;
       } else {
-        for await (const { frames } of this.#fromSegment(next.segment, cursor)) {
-          const records = recordsIn(frames, (_, type) => !types || types.includes(type));
+        const { id, last_seq } = next.segment;
+        for await (const part of this.#fromSegment(next.segment, cursor)) {
+          const records = recordsIn(part.frames, (_, type) => !types || types.includes(type));
           if (records.length > 0) yield records;
+          cursor = part.last_seq;
         }
-        cursor = next.segment.last_seq;
+        // As in `after`.
+        if (tried === id) cursor = last_seq;
+        tried = id;
       }
     }
   }
@@ -266,19 +273,19 @@ export class History {
     return records;
   }
 
-  /** A segment's frames after `cursor`, up to the first damaged block; none if the file is missing. */
+  /** A segment's frames after `cursor`, up to the first damaged block; none if its blocks are missing. */
   async *#fromSegment(segment: SegmentRow, cursor: number): AsyncGenerator<Part> {
     const left = parseBlocks(segment.blocks).filter((block) => block.last_seq > cursor);
-    const file = await openSegment(this.#folder, segment.path);
-    if (!file) return;
+    const opened = await this.#segments.open(segment);
+    if (!opened) return;
     try {
-      let next = left[0] ? readBlock(file, left[0]) : null;
+      let next = left[0] ? opened.read(left[0]) : null;
       for (let i = 0; i < left.length; i++) {
         const block = left[i]!;
         const frames = await next!;
         const ahead = left[i + 1];
         // Read one block ahead, so that decompressing and sending alternate between threads.
-        next = ahead ? readBlock(file, ahead) : null;
+        next = ahead ? opened.read(ahead) : null;
         next?.catch(() => {});
         if (!frames) return;
         if (block.first_seq > cursor) {
@@ -289,21 +296,21 @@ export class History {
       }
       await next;
     } finally {
-      await file.close();
+      await opened.close();
     }
   }
 
   /** The frames of some blocks, in the given order. Omits damaged blocks. */
   async *#blocks(segment: SegmentRow, blocks: readonly Block[]): AsyncGenerator<Buffer> {
-    const file = blocks.length > 0 ? await openSegment(this.#folder, segment.path) : null;
-    if (!file) return;
+    const opened = blocks.length > 0 ? await this.#segments.open(segment) : null;
+    if (!opened) return;
     try {
       for (const block of blocks) {
-        const frames = await readBlock(file, block);
+        const frames = await opened.read(block);
         if (frames) yield frames;
       }
     } finally {
-      await file.close();
+      await opened.close();
     }
   }
 }

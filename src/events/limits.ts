@@ -19,8 +19,12 @@ export const limits = {
   replay_rows_min: 32,
   /** Events that a replay reads at once. */
   replay_rows_max: 1_000,
-  /** Events that the worker reads at once to seal them. With 128 large ones, the service needed 25 MiB more. */
-  seal_rows_per_read: 16,
+  /** Events that the worker reads first to seal them. With 128 large ones, the service needed 25 MiB more. */
+  seal_rows_min: 16,
+  /** Small events that the worker reads at once to seal them. */
+  seal_rows_max: 512,
+  /** Size of the events that the worker reads at once to seal them, if they are like those that it read before. */
+  seal_read_bytes: 128 * KIB,
   /** Output in one event; longer lines are split. */
   event_output_bytes_max: 64 * KIB,
   /** Bytes of a spool file that are read at once. */
@@ -45,6 +49,8 @@ export const limits = {
   spool_check_bytes: 64,
   /** How long bytes that may be the beginning of a secret are held back. */
   redact_hold_ms: 1_000,
+  /** Rows that the first transaction of SQLite deletes. */
+  delete_rows_first: 64,
   /** Rows that one transaction deletes or reads. */
   delete_rows_per_slice: 500,
   /** Events that are read for one part of an output. */
@@ -69,6 +75,8 @@ export const limits = {
   snippet_chars: 200,
   /** Uncompressed size of a sealed segment. */
   segment_raw_bytes: 16 * MIB,
+  /** Compressed bytes of a segment that one transaction stores in PostgreSQL. */
+  segment_write_bytes: 1 * MIB,
   /** Compression level: the fastest. */
   segment_level: 1,
   /** An agent's events are sealed when they reach this size. */

@@ -1,251 +1,258 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
+import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import { type Position, parsePosition } from './position.ts';
 import { type Frame, parseFrames } from './testing.ts';
 
-let folder: string;
-let store: Store;
-let events: EventLog;
-let num: number;
-let offset: number;
+describe.each(stores)('$kind', ({ open, it }) => {
+  let folder: string;
+  const empty = emptyStores(open);
+  let store: Store;
+  let events: EventLog;
+  let num: number;
+  let offset: number;
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'svc-events-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
-  events = openEventLog({ store, data_dir: folder, clock: systemClock, log: silentLog });
-  num = await addAgent(store, 'agt_1');
-  await addSession(store, num, 'ses_1');
-  offset = 0;
-});
-afterEach(async () => {
-  await events.close();
-  await store.close();
-  await rm(folder, { recursive: true, force: true });
-});
-
-async function output(...texts: (string | Uint8Array)[]): Promise<void> {
-  const made = batch('agt_1', 'ses_1', offset, texts);
-  offset = made.to;
-  await store.ingest(made);
-}
-
-/** Follows until `enough` returns true. */
-async function follow(
-  position: Position,
-  enough: (frames: Frame[]) => boolean,
-  log: EventLog = events,
-): Promise<Frame[]> {
-  const stop = new AbortController();
-  let text = '';
-  for await (const bytes of log.follow('agt_1', position, stop.signal)) {
-    text += bytes.toString();
-    if (enough(parseFrames(text))) stop.abort();
-  }
-  return parseFrames(text);
-}
-
-const count = (n: number) => (frames: Frame[]) => frames.length >= n;
-const ids = (frames: Frame[]) => frames.map((frame) => frame.id);
-
-test('output frames have exactly the documented format', async () => {
-  await output('héllo\n', Buffer.from([0xff, 0x00]), 'a"\u0000\\\r');
-  const stop = new AbortController();
-  let text = '';
-  for await (const bytes of events.follow('agt_1', 'start', stop.signal)) {
-    text += bytes.toString();
-    if (text.includes('"seq":3')) stop.abort();
-  }
-  const base = '"agent_id":"agt_1","session_id":"ses_1"';
-  expect(text).toBe(
-    'retry: 1000\n\n' +
-      `id: 1\nevent: output\ndata: {"type":"output",${base},"seq":1,"ts":1700000000.123,"stream":"stdout","data":"héllo\\n"}\n\n` +
-      `id: 2\nevent: output\ndata: {"type":"output",${base},"seq":2,"ts":1700000000.123,"stream":"stdout","data":"/wA=","encoding":"base64"}\n\n` +
-      `id: 3\nevent: output\ndata: {"type":"output",${base},"seq":3,"ts":1700000000.123,"stream":"stdout","data":"a\\"\\u0000\\\\\\r"}\n\n`,
-  );
-});
-
-test('live frames are identical to replayed ones', async () => {
-  const texts = ['é', Buffer.from([0xc3]), 'plain\n', '', '\u2028', '😀'];
-  const live = follow({ after: 0 }, count(7));
-  await output(...texts);
-  await store.write((tx) =>
-    events.append(tx, 'agt_1', [
-      { type: 'status', session_id: 'ses_1', ts_ms: 5, fields: { status: 'running', note: 'ü' } },
-    ]),
-  );
-  expect(await live).toEqual(await follow('start', count(7)));
-});
-
-test('a follower gets stored and new events, each number once and in order', async () => {
-  await output('1', '2', '3');
-  const following = follow('start', count(6));
-  await output('4');
-  await output('5', '6');
-  expect(ids(await following)).toEqual([1, 2, 3, 4, 5, 6]);
-});
-
-test('a follower resumes after its position, or a number of events before the newest', async () => {
-  await output('1', '2', '3');
-  expect(ids(await follow({ after: 1 }, count(2)))).toEqual([2, 3]);
-  expect(ids(await follow({ tail: 1 }, count(1)))).toEqual([3]);
-  expect(ids(await follow({ tail: 99 }, count(3)))).toEqual([1, 2, 3]);
-});
-
-test('a position beyond the head gets a reset, followed by live events', async () => {
-  await output('1', '2');
-  for (const after of [3, 2 ** 63]) {
-    const following = follow({ after }, (frames) => frames.length >= 2);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    await output('x');
-    const [reset, next] = await following;
-    expect(reset!.event).toBe('error');
-    expect(reset!.data).toMatchObject({ type: 'error', code: 'reset', head: reset!.id });
-    expect(next!.id).toBe(reset!.id + 1);
-  }
-});
-
-test('a gap is reported, followed by the remaining events', async () => {
-  await output('1', '2', '3', '4');
-  await store.write((tx) => tx.run(tx.sql.deleteFrom('events').where('seq', '<=', 2)));
-  const frames = await follow({ after: 0 }, count(3));
-  expect(ids(frames)).toEqual([2, 3, 4]);
-  expect(frames[0]!.data).toMatchObject({
-    type: 'error',
-    code: 'events_truncated',
-    first_available: 3,
-    seq: 2,
+  beforeEach(async () => {
+    store = await empty.open();
+    folder = await mkdtemp(join(tmpdir(), 'svc-events-'));
+    events = openEventLog({ store, data_dir: folder, clock: systemClock, log: silentLog });
+    num = await addAgent(store, 'agt_1');
+    await addSession(store, num, 'ses_1');
+    offset = 0;
   });
-});
-
-test('a log without stored events reports that and continues live', async () => {
-  await output('1', '2');
-  await store.write((tx) => tx.run(tx.sql.deleteFrom('events')));
-  const following = follow('start', count(2));
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  await output('3');
-  const frames = await following;
-  expect(ids(frames)).toEqual([2, 3]);
-  expect(frames[0]!.data.first_available).toBe(3);
-});
-
-test('heartbeats repeat the position, have no number, and have two fields', async () => {
-  const quick = openEventLog({
-    store,
-    data_dir: folder,
-    clock: systemClock,
-    log: silentLog,
-    heartbeat_ms: 10,
+  afterEach(async () => {
+    await events.close();
+    await empty.clear();
+    await rm(folder, { recursive: true, force: true });
   });
-  const before = await follow('start', count(1), quick);
-  expect(before[0]).toMatchObject({ id: 0, event: 'heartbeat' });
-  await output('1');
-  const frames = await follow('start', count(3), quick);
-  expect(ids(frames)).toEqual([1, 1, 1]);
-  expect(Object.keys(frames[1]!.data)).toEqual(['type', 'ts']);
-  expect(Number.isInteger(frames[1]!.data.ts)).toBe(true);
-  await quick.close();
-});
 
-test('with many followers and writers, each follower gets every event once', async () => {
-  const total = 300;
-  const followers = Array.from({ length: 20 }, (_, i) =>
-    follow(i % 2 ? 'start' : { after: 0 }, (frames) => frames.at(-1)?.id === total),
-  );
-  for (let i = 0; i < total; i += 3) {
-    await output(`${i}`, 'x', 'y');
-    if (i % 30 === 0) followers.push(follow({ after: i }, (frames) => frames.at(-1)?.id === total));
+  async function output(...texts: (string | Uint8Array)[]): Promise<void> {
+    const made = batch('agt_1', 'ses_1', offset, texts);
+    offset = made.to;
+    await store.ingest(made);
   }
-  const expected = Array.from({ length: total }, (_, i) => i + 1);
-  for (const [i, frames] of (await Promise.all(followers)).entries()) {
-    expect(ids(frames)).toEqual(i < 20 ? expected : expected.slice((i - 20) * 30));
-  }
-});
 
-test('a client that takes some frames directly gets every event once and in order', async () => {
-  const behind = 300;
-  const total = behind + 20;
-  const stop = new AbortController();
-  let text = '';
-  let direct = 0;
-  const write = (bytes: Buffer) => {
-    // Busy for some time after every fifth write.
-    if (++direct % 5 === 0) return false;
-    text += bytes.toString();
-    if (text.includes(`id: ${total}\n`)) stop.abort();
-    return true;
-  };
-  const following = (async () => {
-    for await (const bytes of events.follow('agt_1', { after: 0 }, stop.signal, write)) {
+  /** Follows until `enough` returns true. `seen` gets the frames as they arrive. */
+  async function follow(
+    position: Position,
+    enough: (frames: Frame[]) => boolean,
+    { log = events, seen = [] }: { log?: EventLog; seen?: Frame[] } = {},
+  ): Promise<Frame[]> {
+    const stop = new AbortController();
+    for await (const bytes of log.follow('agt_1', position, stop.signal)) {
+      seen.push(...parseFrames(bytes.toString()));
+      if (enough(seen)) stop.abort();
+    }
+    return seen;
+  }
+
+  const count = (n: number) => (frames: Frame[]) => frames.length >= n;
+  const ids = (frames: Frame[]) => frames.map((frame) => frame.id);
+
+  it('output frames have exactly the documented format', async () => {
+    await output('héllo\n', Buffer.from([0xff, 0x00]), 'a"\u0000\\\r');
+    const stop = new AbortController();
+    let text = '';
+    for await (const bytes of events.follow('agt_1', 'start', stop.signal)) {
+      text += bytes.toString();
+      if (text.includes('"seq":3')) stop.abort();
+    }
+    const base = '"agent_id":"agt_1","session_id":"ses_1"';
+    expect(text).toBe(
+      'retry: 1000\n\n' +
+        `id: 1\nevent: output\ndata: {"type":"output",${base},"seq":1,"ts":1700000000.123,"stream":"stdout","data":"héllo\\n"}\n\n` +
+        `id: 2\nevent: output\ndata: {"type":"output",${base},"seq":2,"ts":1700000000.123,"stream":"stdout","data":"/wA=","encoding":"base64"}\n\n` +
+        `id: 3\nevent: output\ndata: {"type":"output",${base},"seq":3,"ts":1700000000.123,"stream":"stdout","data":"a\\"\\u0000\\\\\\r"}\n\n`,
+    );
+  });
+
+  it('live frames are identical to replayed ones', async () => {
+    const texts = ['é', Buffer.from([0xc3]), 'plain\n', '', '\u2028', '😀'];
+    const live = follow({ after: 0 }, count(7));
+    await output(...texts);
+    await store.write((tx) =>
+      events.append(tx, 'agt_1', [
+        { type: 'status', session_id: 'ses_1', ts_ms: 5, fields: { status: 'running', note: 'ü' } },
+      ]),
+    );
+    expect(await live).toEqual(await follow('start', count(7)));
+  });
+
+  it('a follower gets stored and new events, each number once and in order', async () => {
+    await output('1', '2', '3');
+    const following = follow('start', count(6));
+    await output('4');
+    await output('5', '6');
+    expect(ids(await following)).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  it('a follower resumes after its position, or a number of events before the newest', async () => {
+    await output('1', '2', '3');
+    expect(ids(await follow({ after: 1 }, count(2)))).toEqual([2, 3]);
+    expect(ids(await follow({ tail: 1 }, count(1)))).toEqual([3]);
+    expect(ids(await follow({ tail: 99 }, count(3)))).toEqual([1, 2, 3]);
+  });
+
+  it('a position beyond the head gets a reset, followed by live events', async () => {
+    await output('1', '2');
+    for (const after of [3, 2 ** 63]) {
+      const seen: Frame[] = [];
+      const following = follow({ after }, count(2), { seen });
+      await expect.poll(() => seen).toHaveLength(1);
+      await output('x');
+      const [reset, next] = await following;
+      expect(reset!.event).toBe('error');
+      expect(reset!.data).toMatchObject({ type: 'error', code: 'reset', head: reset!.id });
+      expect(next!.id).toBe(reset!.id + 1);
+    }
+  });
+
+  it('a gap is reported, followed by the remaining events', async () => {
+    await output('1', '2', '3', '4');
+    await store.write((tx) => tx.run(tx.sql.deleteFrom('events').where('seq', '<=', 2)));
+    const frames = await follow({ after: 0 }, count(3));
+    expect(ids(frames)).toEqual([2, 3, 4]);
+    expect(frames[0]!.data).toMatchObject({
+      type: 'error',
+      code: 'events_truncated',
+      first_available: 3,
+      seq: 2,
+    });
+  });
+
+  it('a log without stored events reports that and continues live', async () => {
+    await output('1', '2');
+    await store.write((tx) => tx.run(tx.sql.deleteFrom('events')));
+    const seen: Frame[] = [];
+    const following = follow('start', count(2), { seen });
+    await expect.poll(() => seen).toHaveLength(1);
+    await output('3');
+    const frames = await following;
+    expect(ids(frames)).toEqual([2, 3]);
+    expect(frames[0]!.data.first_available).toBe(3);
+  });
+
+  it('heartbeats repeat the position, have no number, and have two fields', async () => {
+    const quick = openEventLog({
+      store,
+      data_dir: folder,
+      clock: systemClock,
+      log: silentLog,
+      heartbeat_ms: 10,
+    });
+    const before = await follow('start', count(1), { log: quick });
+    expect(before[0]).toMatchObject({ id: 0, event: 'heartbeat' });
+    await output('1');
+    // The first one may be due before the event is sent.
+    const fromEvent = (frames: Frame[]) => frames.filter(({ id }) => id > 0);
+    const enough = (frames: Frame[]) => fromEvent(frames).length >= 3;
+    const frames = fromEvent(await follow('start', enough, { log: quick }));
+    expect(ids(frames)).toEqual([1, 1, 1]);
+    expect(Object.keys(frames[1]!.data)).toEqual(['type', 'ts']);
+    expect(Number.isInteger(frames[1]!.data.ts)).toBe(true);
+    await quick.close();
+  });
+
+  it('with many followers and writers, each follower gets every event once', async () => {
+    const total = 300;
+    const followers = Array.from({ length: 20 }, (_, i) =>
+      follow(i % 2 ? 'start' : { after: 0 }, (frames) => frames.at(-1)?.id === total),
+    );
+    for (let i = 0; i < total; i += 3) {
+      await output(`${i}`, 'x', 'y');
+      if (i % 30 === 0) followers.push(follow({ after: i }, (frames) => frames.at(-1)?.id === total));
+    }
+    const expected = Array.from({ length: total }, (_, i) => i + 1);
+    for (const [i, frames] of (await Promise.all(followers)).entries()) {
+      expect(ids(frames)).toEqual(i < 20 ? expected : expected.slice((i - 20) * 30));
+    }
+  });
+
+  it('a client that takes some frames directly gets every event once and in order', async () => {
+    const behind = 300;
+    const total = behind + 20;
+    const stop = new AbortController();
+    let text = '';
+    let direct = 0;
+    const write = (bytes: Buffer) => {
+      // Busy for some time after every fifth write.
+      if (++direct % 5 === 0) return false;
       text += bytes.toString();
       if (text.includes(`id: ${total}\n`)) stop.abort();
-      if (direct % 3 === 0) await sleep(1);
+      return true;
+    };
+    const following = (async () => {
+      for await (const bytes of events.follow('agt_1', { after: 0 }, stop.signal, write)) {
+        text += bytes.toString();
+        if (text.includes(`id: ${total}\n`)) stop.abort();
+        if (direct % 3 === 0) await sleep(1);
+      }
+    })();
+    for (let i = 0; i < behind; i += 3) await output(`${i}`, 'x'.repeat(20_000), 'y');
+    await expect.poll(() => text.includes(`id: ${behind}\n`)).toBe(true);
+    const before = direct;
+    for (let i = behind + 1; i <= total; i++) {
+      await output(`${i}`);
+      await expect.poll(() => text.includes(`id: ${i}\n`), { interval: 5 }).toBe(true);
     }
-  })();
-  for (let i = 0; i < behind; i += 3) await output(`${i}`, 'x'.repeat(20_000), 'y');
-  await expect.poll(() => text.includes(`id: ${behind}\n`)).toBe(true);
-  const before = direct;
-  for (let i = behind + 1; i <= total; i++) {
-    await output(`${i}`);
-    await expect.poll(() => text.includes(`id: ${i}\n`), { interval: 5 }).toBe(true);
-  }
-  await following;
-  expect(direct - before).toBeGreaterThan(5);
-  expect(ids(parseFrames(text))).toEqual(Array.from({ length: total }, (_, i) => i + 1));
-});
-
-test('a follower that falls behind the shared tail reads from the database', async () => {
-  const stop = new AbortController();
-  const following = events.follow('agt_1', { after: 0 }, stop.signal);
-  let text = (await following.next()).value!.toString();
-  const waiting = following.next();
-  await output('first');
-  text += (await waiting).value!.toString();
-  for (let i = 0; i < 40; i++) await output('x'.repeat(60_000));
-  while (!text.includes('id: 41\n')) text += (await following.next()).value!.toString();
-  expect(ids(parseFrames(text))).toEqual(Array.from({ length: 41 }, (_, i) => i + 1));
-  stop.abort();
-  expect((await following.next()).done).toBe(true);
-});
-
-test('rejects a stream of an unknown agent', async () => {
-  await expect(events.follow('agt_x', 'start', AbortSignal.abort()).next()).rejects.toThrow(
-    'agent not found',
-  );
-});
-
-test('a rolled-back append uses no number', async () => {
-  const body = { type: 'error', session_id: null, ts_ms: 1, fields: { code: 'x', error: 'x' } } as const;
-  const undone = store.write(async (tx) => {
-    await events.append(tx, 'agt_1', [body]);
-    throw new Error('no');
+    await following;
+    expect(direct - before).toBeGreaterThan(5);
+    expect(ids(parseFrames(text))).toEqual(Array.from({ length: total }, (_, i) => i + 1));
   });
-  await expect(undone).rejects.toThrow('no');
-  expect((await store.write((tx) => events.append(tx, 'agt_1', [body]))).first_seq).toBe(1);
-});
 
-test('pages go both ways and filter by type', async () => {
-  await output('1', '2', '3');
-  await store.write((tx) =>
-    events.append(tx, 'agt_1', [{ type: 'status', session_id: null, ts_ms: 1, fields: { status: 'x' } }]),
-  );
-  await output('5');
-  const seqs = async (options: Parameters<EventLog['page']>[1]) =>
-    (await events.page('agt_1', options)).map((item) => item.seq);
-  expect(await seqs({ limit: 2 })).toEqual([1, 2]);
-  expect(await seqs({ after: 2, limit: 2 })).toEqual([3, 4]);
-  expect(await seqs({ before: 5, limit: 2 })).toEqual([3, 4]);
-  expect(await seqs({ after: 1, before: 4, limit: 9 })).toEqual([2, 3]);
-  expect(await seqs({ limit: 9, types: ['status'] })).toEqual([4]);
-  expect(await seqs({ limit: 9, types: ['output'], before: 6 })).toEqual([1, 2, 3, 5]);
+  it('a follower that falls behind the shared tail reads from the database', async () => {
+    const stop = new AbortController();
+    const following = events.follow('agt_1', { after: 0 }, stop.signal);
+    let text = (await following.next()).value!.toString();
+    const waiting = following.next();
+    await output('first');
+    text += (await waiting).value!.toString();
+    for (let i = 0; i < 40; i++) await output('x'.repeat(60_000));
+    while (!text.includes('id: 41\n')) text += (await following.next()).value!.toString();
+    expect(ids(parseFrames(text))).toEqual(Array.from({ length: 41 }, (_, i) => i + 1));
+    stop.abort();
+    expect((await following.next()).done).toBe(true);
+  });
+
+  it('rejects a stream of an unknown agent', async () => {
+    await expect(events.follow('agt_x', 'start', AbortSignal.abort()).next()).rejects.toThrow(
+      'agent not found',
+    );
+  });
+
+  it('a rolled-back append uses no number', async () => {
+    const body = { type: 'error', session_id: null, ts_ms: 1, fields: { code: 'x', error: 'x' } } as const;
+    const undone = store.write(async (tx) => {
+      await events.append(tx, 'agt_1', [body]);
+      throw new Error('no');
+    });
+    await expect(undone).rejects.toThrow('no');
+    expect((await store.write((tx) => events.append(tx, 'agt_1', [body]))).first_seq).toBe(1);
+  });
+
+  it('pages go both ways and filter by type', async () => {
+    await output('1', '2', '3');
+    await store.write((tx) =>
+      events.append(tx, 'agt_1', [{ type: 'status', session_id: null, ts_ms: 1, fields: { status: 'x' } }]),
+    );
+    await output('5');
+    const seqs = async (options: Parameters<EventLog['page']>[1]) =>
+      (await events.page('agt_1', options)).map((item) => item.seq);
+    expect(await seqs({ limit: 2 })).toEqual([1, 2]);
+    expect(await seqs({ after: 2, limit: 2 })).toEqual([3, 4]);
+    expect(await seqs({ before: 5, limit: 2 })).toEqual([3, 4]);
+    expect(await seqs({ after: 1, before: 4, limit: 9 })).toEqual([2, 3]);
+    expect(await seqs({ limit: 9, types: ['status'] })).toEqual([4]);
+    expect(await seqs({ limit: 9, types: ['output'], before: 6 })).toEqual([1, 2, 3, 5]);
+  });
 });
 
 test('positions are numbers', () => {

@@ -15,7 +15,7 @@ import type { Redactor } from '../core/redaction.ts';
 import { createHead, deleteHead } from '../store/event-rows/heads.ts';
 import { appendEvents, type NewEvent } from '../store/event-rows/write.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
-import { type Appended, filesOf, type Reader, type Store, type Tx } from '../store/store.ts';
+import type { Appended, Reader, Store, Tx } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { type FollowDeps, Follower, type LiveWriter } from './follow.ts';
 import { asBuffer, batchFrames, frameText } from './frame.ts';
@@ -26,6 +26,8 @@ import { type Output, openOutput } from './output.ts';
 import type { Position } from './position.ts';
 import { insertDrop } from './queries/segments.ts';
 import { Search, type SearchHit } from './search.ts';
+import type { SegmentStorage } from './segment.ts';
+import { segmentStorage } from './segments.ts';
 import { Tail } from './tail.ts';
 import type { EventsTasks, EventsWorkerData } from './worker.ts';
 
@@ -47,7 +49,7 @@ export class EventLog {
   readonly #follow_deps: FollowDeps;
   readonly #redactor: NonNullable<EventLogOptions['redactor']>;
   readonly #history: History;
-  readonly #folder: string;
+  readonly #segments: SegmentStorage;
   readonly #worker: WorkerCalls<EventsTasks>;
   readonly #maintenance: LogMaintenance;
   readonly #search: Search;
@@ -59,8 +61,9 @@ export class EventLog {
   constructor(options: EventLogOptions) {
     this.#store = options.store;
     this.#redactor = options.redactor ?? (async () => null);
-    this.#folder = join(options.data_dir, 'log');
-    this.#history = new History(options.store, this.#folder);
+    const folder = join(options.data_dir, 'log');
+    this.#segments = segmentStorage(options.store, folder);
+    this.#history = new History(options.store, this.#segments);
     this.#follow_deps = {
       store: options.store,
       history: this.#history,
@@ -68,14 +71,14 @@ export class EventLog {
       heartbeat_ms: options.heartbeat_ms ?? limits.heartbeat_ms,
     };
     this.#worker = new WorkerCalls(entryPoint('events/worker'), {
-      source: filesOf(options.store).source,
-      folder: this.#folder,
+      source: options.store.source,
+      folder,
       search_path: join(options.data_dir, 'search.db'),
     } satisfies EventsWorkerData);
     this.#search = new Search(options.store, this.#worker, this.#history, options.log);
     this.#maintenance = new LogMaintenance({
       store: options.store,
-      folder: this.#folder,
+      segments: this.#segments,
       clock: options.clock,
       log: options.log,
       worker: this.#worker,
@@ -160,7 +163,7 @@ export class EventLog {
 
   /** The raw bytes of a session: one stream, or both (null). Throws `session not found`. */
   async output(agent_id: string, session_id: string, stream: StreamName | null): Promise<Output> {
-    return openOutput(this.#store, this.#folder, await this.#find(agent_id), session_id, stream);
+    return openOutput(this.#store, this.#segments, await this.#find(agent_id), session_id, stream);
   }
 
   /** At most `limit` events that contain all words of `text`, newest first. Throws `agent not found`. */

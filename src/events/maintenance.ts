@@ -1,18 +1,15 @@
 /**
- * Log maintenance: seals older rows into segment files, applies retention, cleans up after deleted agents and crashes,
+ * Log maintenance: seals older rows into segments, applies retention, cleans up after deleted agents and crashes,
  * and returns free pages. It runs one pass at a time, in slices that are short enough not to block the event loop.
  *
- * A segment is valid from the transaction that records it. A file without a record is an orphan, and is deleted at
+ * A segment is valid from the transaction that records it. Blocks without a record are orphans, and are deleted at
  * startup. The rows that a recorded segment replaces are deleted afterwards, or after a crash. Status events are never
  * deleted while their agent exists: their rows stay when the range is sealed, and become visible again when the segment
  * is deleted.
  */
-import { readdir, rm, statfs, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
 import { sleep, Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
-import { makePrivateFolder } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import {
@@ -39,21 +36,23 @@ import {
   deleteSegmentsOf,
   insertSegment,
   listDrops,
-  listSegments,
   markSwept,
   oldestSegment,
   oldestSegmentOf,
   rangeOf,
   sealedSize,
+  segmentNamed,
   segmentsOlderThan,
+  unsweptSegments,
 } from './queries/segments.ts';
 import type { Sealed } from './seal-job.ts';
+import type { SegmentName, SegmentStorage } from './segment.ts';
 import type { EventsTasks } from './worker.ts';
 
 export interface Retention {
   days: number;
   bytes_per_agent: number;
-  /** Limits the size of all logs together. They never use more than a fifth of the disk. */
+  /** Limits the size of all logs together. In files, they never use more than a fifth of the disk. */
   bytes_total: number;
 }
 
@@ -75,8 +74,7 @@ export interface Sealing {
 
 export interface LogMaintenanceOptions {
   store: Store;
-  /** Folder of the segment files. */
-  folder: string;
+  segments: SegmentStorage;
   clock: Clock;
   log: Logger;
   worker: WorkerCalls<EventsTasks>;
@@ -103,16 +101,19 @@ export class LogMaintenance {
   readonly #grown = new Map<number, number>();
   /** Agents with enough events to seal that were writing at the last pass. */
   readonly #busy = new Set<number>();
+  /** Segments that were sealed, but not yet recorded and swept, by agent. */
+  readonly #unfinished = new Map<number, SegmentName>();
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> | null = null;
   #passes: Promise<void> = Promise.resolve();
-  #slice_rows = 64;
+  #slice_rows: number;
   #deleted = false;
 
   constructor(options: LogMaintenanceOptions) {
     this.#options = options;
     this.#store = options.store;
+    this.#slice_rows = options.store.files ? limits.delete_rows_first : limits.delete_rows_per_slice;
   }
 
   /** Cleans up after a crash, then runs passes until `close`. */
@@ -140,7 +141,8 @@ export class LogMaintenance {
       await this.#attempt(() => this.#retainAge());
       await this.#attempt(() => this.#retainTotal());
       await this.#attempt(async () => {
-        for (const num of await this.#largeLogs()) await this.#attempt(() => this.#retainAll(num));
+        const logs = new Set([...(await this.#largeLogs()), ...this.#unfinished.keys()]);
+        for (const num of logs) await this.#attempt(() => this.#retainAll(num));
       });
       await this.#attempt(() => this.#vacuum());
     });
@@ -182,21 +184,15 @@ export class LogMaintenance {
     }
   }
 
-  /** Deletes files without a record, and finishes deleting the rows of recorded segments. */
+  /** Deletes blocks without a record, and finishes deleting the rows of recorded segments. */
   async recover(): Promise<void> {
-    const { folder } = this.#options;
-    await makePrivateFolder(folder);
-    const known = await this.#store.read(listSegments);
-    const paths = new Set(known.map((segment) => segment.path));
-    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
-      if (!entry.isFile()) continue;
-      const path = join(entry.parentPath, entry.name).slice(folder.length + 1);
-      if (!paths.has(path)) await unlink(join(folder, path)).catch(() => {});
-    }
-    for (const segment of known) if (segment.swept === 0) await this.#sweep(segment.id);
+    await this.#options.segments.deleteOrphans();
+    for (const id of await this.#store.read(unsweptSegments)) await this.#sweep(id);
   }
 
   async #retainAll(num: number): Promise<void> {
+    const unfinished = this.#unfinished.get(num);
+    if (unfinished) await this.#finish(unfinished);
     while (!this.#stop.signal.aborted) {
       const state = await this.#store.read((reader) => readLogState(reader, num));
       this.#busy.delete(num);
@@ -210,7 +206,7 @@ export class LogMaintenance {
 
   /** Seals one segment if there are enough events. Returns whether it did. */
   async #seal(num: number, state: LogState): Promise<boolean> {
-    const { sealing, clock, worker, folder } = this.#options;
+    const { sealing, clock, worker, segments } = this.#options;
     const unsealed = state.bytes - state.sealed_bytes;
     const quiet_ms = clock.now() - state.newest_ts;
     const idle = quiet_ms >= sealing.idle_ms;
@@ -224,24 +220,33 @@ export class LogMaintenance {
     const after = Math.max(state.sealed_seq, state.first_seq - 1);
     const rows = state.last_seq - after;
     const up_to = state.last_seq - Math.ceil((rows * keep) / unsealed);
-    const sealed = await worker.call('seal', { folder, agent: { num, id: state.id }, after, up_to });
+    const sealed = await worker.call('seal', { agent: { num, id: state.id }, after, up_to });
     if (!sealed) return false;
+    const name = { agent_num: num, path: sealed.row.path };
+    this.#unfinished.set(num, name);
+    await segments.store({ ...name, packed: sealed.packed });
     failpoint('seal_written');
-    const id = await this.#record(num, sealed);
+    await this.#record(sealed);
     failpoint('seal_recorded');
-    if (id === null) {
-      await unlink(join(folder, sealed.path)).catch(() => {});
-      return false;
-    }
-    await this.#sweep(id);
-    return true;
+    return this.#finish(name);
   }
 
-  #record(num: number, { row_bytes, ...sealed }: Sealed): Promise<number | null> {
+  /** Does nothing if the agent was deleted. */
+  #record({ row, row_bytes, packed }: Sealed): Promise<void> {
     return this.#store.write(async (tx) => {
-      if (!(await resizeHead(tx, num, sealed.bytes - row_bytes))) return null;
-      return insertSegment(tx, { agent_num: num, swept: 0, ...sealed });
+      if (!(await this.#options.segments.isComplete(tx, { ...row, packed }))) return;
+      if (await resizeHead(tx, row.agent_num, row.bytes - row_bytes)) await insertSegment(tx, row);
     });
+  }
+
+  /** Deletes what a recorded segment replaces, or else its blocks. Returns whether it was recorded. */
+  async #finish(name: SegmentName): Promise<boolean> {
+    // If the answer to a commit was lost, only the database knows.
+    const id = await this.#store.read((reader) => segmentNamed(reader, name));
+    if (id === undefined) await this.#options.segments.delete(name);
+    else await this.#sweep(id);
+    this.#unfinished.delete(name.agent_num);
+    return id !== undefined;
   }
 
   /** Deletes the rows that a segment replaces, except status events. */
@@ -259,8 +264,8 @@ export class LogMaintenance {
   }
 
   /**
-   * Runs a transaction that deletes rows, and adjusts the number of rows for the next one, so that each takes a few
-   * milliseconds.
+   * Runs a transaction that deletes rows. SQLite deletes them on the event loop, so there, this adjusts the number of rows
+   * for the next one, so that each takes a few milliseconds.
    */
   async #slice<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
     // The next start deletes the rest.
@@ -273,6 +278,7 @@ export class LogMaintenance {
       lasted_ms = performance.now() - begun_ms;
       return result;
     });
+    if (this.#store.files === null) return value;
     const wanted = (this.#slice_rows * limits.maintenance_slice_ms) / Math.max(lasted_ms, 0.1);
     this.#slice_rows = Math.round(Math.min(limits.delete_rows_per_slice, Math.max(8, wanted)));
     return value;
@@ -287,13 +293,13 @@ export class LogMaintenance {
 
   async #dropSegment(id: number): Promise<boolean> {
     await this.#sweep(id);
-    const path = await this.#store.write(async (tx) => {
+    const deleted = await this.#store.write(async (tx) => {
       const segment = await deleteSegment(tx, id);
       if (segment) await resizeHead(tx, segment.agent_num, -segment.bytes, segment.last_seq + 1);
-      return segment?.path;
+      return segment;
     });
-    if (path === undefined) return false;
-    await unlink(join(this.#options.folder, path)).catch(() => {});
+    if (deleted === undefined) return false;
+    await this.#options.segments.delete(deleted);
     return true;
   }
 
@@ -339,11 +345,7 @@ export class LogMaintenance {
    * log.
    */
   async #retainTotal(): Promise<void> {
-    const disk = await statfs(this.#options.folder).catch(() => null);
-    const disk_share_bytes = disk
-      ? disk.blocks * disk.bsize * limits.retention_disk_share
-      : Number.POSITIVE_INFINITY;
-    const max = Math.min(this.#options.retention().bytes_total, disk_share_bytes);
+    const max = Math.min(this.#options.retention().bytes_total, await this.#options.segments.bytesMax());
     while (!this.#stop.signal.aborted) {
       const { bytes, oldest, largest } = await this.#store.read(async (reader) => ({
         ...(await logSizes(reader)),
@@ -360,7 +362,8 @@ export class LogMaintenance {
     for (const agent_num of await this.#store.read(listDrops)) {
       await this.#deleteAllRows(agent_num);
       await this.#store.write((tx) => deleteSegmentsOf(tx, agent_num));
-      await rm(join(this.#options.folder, String(agent_num)), { recursive: true, force: true });
+      await this.#options.segments.deleteOf(agent_num);
+      this.#unfinished.delete(agent_num);
       this.#options.onDropped(agent_num);
       await this.#store.write((tx) => deleteDrop(tx, agent_num));
     }

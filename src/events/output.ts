@@ -15,7 +15,7 @@ import type { AgentRef } from './agent-ref.ts';
 import { asBuffer, frameRecord, frameSeq, frameType, splitFrames } from './frame.ts';
 import { limits } from './limits.ts';
 import { segmentAfter } from './queries/segments.ts';
-import { type Block, openSegment, parseBlocks, type Run, readBlock } from './segment.ts';
+import { type Block, parseBlocks, type Run, type SegmentName, type SegmentReader } from './segment.ts';
 
 export interface Output {
   /** Number of kept bytes, which is the end of the range of positions. */
@@ -39,13 +39,13 @@ interface Target {
 /** Opens the output of a session: one stream, or both (null). Throws `session not found`. */
 export async function openOutput(
   store: Pick<Store, 'read'>,
-  folder: string,
+  segments: SegmentReader,
   agent: AgentRef,
   session_id: string,
   stream: StreamName | null,
 ): Promise<Output> {
   const target = await store.read((reader) => findTarget(reader, agent, session_id, stream));
-  const output = new OutputReader(store, folder, target);
+  const output = new OutputReader(store, segments, target);
   const first_offsets = await Promise.all(target.streams.map((name) => output.firstKept(name)));
   const committed = target.streams.reduce((sum, name) => sum + target.committed[name], 0);
   const lost_bytes = first_offsets.reduce((sum, offset) => sum + offset, 0);
@@ -81,8 +81,7 @@ async function findTarget(
   };
 }
 
-interface SegmentRef {
-  path: string;
+interface SegmentRef extends SegmentName {
   last_seq: number;
   blocks: Block[];
 }
@@ -111,12 +110,12 @@ function takeBytes(bytes: Buffer, position: ReadPosition): Buffer | null {
 
 class OutputReader {
   readonly #store: Pick<Store, 'read'>;
-  readonly #folder: string;
+  readonly #segments: SegmentReader;
   readonly #target: Target;
 
-  constructor(store: Pick<Store, 'read'>, folder: string, target: Target) {
+  constructor(store: Pick<Store, 'read'>, segments: SegmentReader, target: Target) {
     this.#store = store;
-    this.#folder = folder;
+    this.#segments = segments;
     this.#target = target;
   }
 
@@ -160,7 +159,7 @@ class OutputReader {
   }
 
   async *#readSegment(segment: SegmentRef, position: ReadPosition): AsyncGenerator<Buffer> {
-    const file = await openSegment(this.#folder, segment.path);
+    const opened = await this.#segments.open(segment);
     try {
       for (const block of segment.blocks) {
         if (position.left <= 0) return;
@@ -173,7 +172,7 @@ class OutputReader {
           position.skip -= block_bytes;
           continue;
         }
-        const frames = file && (await readBlock(file, block));
+        const frames = await opened?.read(block);
         if (!frames) throw new Error(`a block of ${segment.path} cannot be read`);
         for (const bytes of this.#bytes(frames, position.after)) {
           const part = takeBytes(bytes, position);
@@ -182,7 +181,7 @@ class OutputReader {
       }
       position.after = segment.last_seq;
     } finally {
-      await file?.close();
+      await opened?.close();
     }
   }
 
@@ -268,7 +267,7 @@ class OutputReader {
 
   async #segment(after: number): Promise<SegmentRef | null> {
     const row = await this.#store.read((reader) => segmentAfter(reader, this.#target.agent.num, after));
-    return row ? { path: row.path, last_seq: row.last_seq, blocks: parseBlocks(row.blocks) } : null;
+    return row ? { ...row, blocks: parseBlocks(row.blocks) } : null;
   }
 
   #isOfTarget(run: Run, streams: readonly StreamName[]): boolean {

@@ -1,13 +1,10 @@
 /**
- * Writes one segment file from an agent's oldest rows: encode, compress, write, fsync, rename. Runs in the worker, with
- * its own reader. It does not change the database: until its result is recorded, the file is an orphan.
+ * Makes one segment from an agent's oldest rows: encode, compress, and write it to a file if segments are files. Runs in
+ * the worker, with its own reader. It does not change the database: until its result is recorded, the blocks are orphans.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
-import { join } from 'node:path';
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { Selectable } from 'kysely';
-import { writeFileAtomic } from '../base/files.ts';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { streamNumber } from '../store/event-rows/numbers.ts';
 import {
@@ -17,15 +14,14 @@ import {
   seqOf,
   sessionNumOf,
 } from '../store/event-rows/read.ts';
-import type { Reader, Store } from '../store/store.ts';
+import type { Reader, StoreReader } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { frameText } from './frame.ts';
 import { limits } from './limits.ts';
-import { type Block, blockIndex, type Run } from './segment.ts';
+import { type Block, blockIndex, type PackedSegment, type Run } from './segment.ts';
 
 export interface SealRequest {
-  folder: string;
   agent: AgentRef;
   /** Everything up to this number is already sealed or deleted. */
   after: number;
@@ -33,59 +29,58 @@ export interface SealRequest {
   up_to: number;
 }
 
-/** The content of the segment's row. */
-export interface Sealed extends Omit<Selectable<Tables['segments']>, 'id' | 'agent_num' | 'swept'> {
+export interface Sealed {
+  /** The segment's row. */
+  row: Omit<Selectable<Tables['segments']>, 'id'>;
   /** Size of the rows that the segment replaces; excludes status rows, which stay. */
   row_bytes: number;
+  /** Its compressed blocks, unless they were written. */
+  packed: readonly Uint8Array[];
 }
+
+/** Writes the blocks, if the worker can do that; null if the caller stores them. */
+export type WriteSegment = ((segment: PackedSegment) => Promise<void>) | null;
 
 /** Returns null if there is nothing to seal. */
-export async function seal(reader: Pick<Store, 'read'>, request: SealRequest): Promise<Sealed | null> {
-  const writer = new SegmentWriter();
-  await reader.read((rows) => collect(rows, request, writer));
-  writer.flush();
-  const { summary } = writer;
+export async function seal(
+  reader: Pick<StoreReader, 'read'>,
+  request: SealRequest,
+  write: WriteSegment,
+): Promise<Sealed | null> {
+  const writer = await reader.read((rows) => collect(rows, request));
+  const { summary, packed } = writer;
   if (!summary) return null;
-  const folder = String(request.agent.num);
-  if (mkdirSync(join(request.folder, folder), { recursive: true, mode: 0o700 })) syncFolder(request.folder);
-  const name = `${summary.first_seq}-${summary.last_seq}-${randomBytes(4).toString('hex')}.seg`;
-  const path = `${folder}/${name}`;
-  const bytes = Buffer.concat(writer.packed);
-  await writeFileAtomic(join(request.folder, path), bytes);
-  return { ...summary, path, bytes: bytes.length, blocks: blockIndex(writer.blocks) };
+  const agent_num = request.agent.num;
+  const { row_bytes, ...range } = summary;
+  const path = `${agent_num}/${range.first_seq}-${range.last_seq}-${randomBytes(4).toString('hex')}.seg`;
+  await write?.({ agent_num, path, packed });
+  const bytes = packed.reduce((sum, block) => sum + block.length, 0);
+  const row = { agent_num, ...range, path, bytes, blocks: blockIndex(writer.blocks), swept: 0 } as const;
+  return { row, row_bytes, packed: write ? [] : packed };
 }
 
-/** Syncs a folder, so that a new entry in it survives a power failure. */
-function syncFolder(path: string): void {
-  const file = openSync(path, 'r');
-  fsyncSync(file);
-  closeSync(file);
-}
-
-async function collect(
-  reader: Reader,
-  { agent, after, up_to }: SealRequest,
-  writer: SegmentWriter,
-): Promise<void> {
+async function collect(reader: Reader, { agent, after, up_to }: SealRequest): Promise<SegmentWriter> {
+  const writer = new SegmentWriter();
   const decode = new EventDecoder();
-  const query = selectEvents(reader, agent.num)
-    .select('offset')
-    .where('seq', '<=', up_to)
-    .orderBy('seq')
-    .limit(limits.seal_rows_per_read);
+  const query = selectEvents(reader, agent.num).select('offset').where('seq', '<=', up_to).orderBy('seq');
   let last = 0;
+  let rows_max: number = limits.seal_rows_min;
   while (writer.raw_bytes < limits.segment_raw_bytes) {
-    const rows = await reader.arrays(query.where('seq', '>', Math.max(after, last)));
+    const before_bytes = writer.raw_bytes;
+    const rows = await reader.arrays(query.where('seq', '>', Math.max(after, last)).limit(rows_max));
     for (const row of rows) {
       if (writer.raw_bytes >= limits.segment_raw_bytes) break;
       // A segment never spans a gap, so that readers can detect it.
-      if (last > 0 && seqOf(row) !== last + 1) return;
+      if (last > 0 && seqOf(row) !== last + 1) return writer.end();
       const event = await decode.event(reader, row);
       last = event.seq;
       writer.add(frameText(agent.id, event.seq, event), event, outputOf(event, row));
     }
-    if (rows.length < limits.seal_rows_per_read) return;
+    if (rows.length < rows_max) break;
+    const fits = Math.ceil((limits.seal_read_bytes * rows.length) / (writer.raw_bytes - before_bytes));
+    rows_max = Math.min(limits.seal_rows_max, Math.max(limits.seal_rows_min, fits));
   }
+  return writer.end();
 }
 
 /** Where an event's bytes are in its stream's output; null if it is not output. */
@@ -94,10 +89,12 @@ function outputOf({ stream }: StoredEvent, row: readonly unknown[]): Omit<Run, '
   return { session_num: sessionNumOf(row), stream: streamNumber(stream), from: row[4] as number };
 }
 
+type Summary = Pick<Sealed['row'], 'first_seq' | 'last_seq' | 'last_ts'> & Pick<Sealed, 'row_bytes'>;
+
 class SegmentWriter {
   readonly blocks: Block[] = [];
   readonly packed: Buffer[] = [];
-  summary: Omit<Sealed, 'path' | 'bytes' | 'blocks'> | null = null;
+  summary: Summary | null = null;
   raw_bytes = 0;
   #at = 0;
   #text = '';
@@ -116,10 +113,15 @@ class SegmentWriter {
     this.#text += text;
     this.raw_bytes += text.length;
     if (output) this.#extend(output, seq, length);
-    if (this.#text.length >= limits.replay_part_bytes) this.flush();
+    if (this.#text.length >= limits.replay_part_bytes) this.#flush();
   }
 
-  flush(): void {
+  end(): this {
+    this.#flush();
+    return this;
+  }
+
+  #flush(): void {
     if (this.#text === '') return;
     const raw = Buffer.from(this.#text);
     const packed = zstdCompressSync(raw, {

@@ -2,119 +2,132 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { deleteAgent } from '../features/agents/queries/agents.ts';
 import { resizeHead } from '../store/event-rows/heads.ts';
-import { type FileStore, openReader, openSqlite } from '../store/sqlite.ts';
+import { openReader } from '../store/open.ts';
+import { planeIdentity } from '../store/plane-id.ts';
+import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
+import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import { SearchIndex } from './search-index.ts';
+import { segmentReader } from './segments.ts';
 
-let folder: string;
-let store: FileStore;
-let events: EventLog;
+describe.each(stores)('$kind', ({ open: openStore, it }) => {
+  let folder: string;
+  const empty = emptyStores(openStore);
+  let store: Store;
+  let events: EventLog;
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'svc-search-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
-  events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog });
-});
-afterEach(async () => {
-  await events.close();
-  await store.close();
-  await rm(folder, { recursive: true, force: true });
-});
-
-test('removes a deleted agent from the index', async () => {
-  const num = await addAgent(store, 'agt_1');
-  await addSession(store, num, 'ses_1');
-  events.start();
-  const lines = Array.from({ length: 500 }, (_, n) => `needle ${n}\n`);
-  await store.ingest(batch('agt_1', 'ses_1', 0, lines, { stream: 'stdout', ts_ms: 1 }));
-  const found = async () => (await events.search('agt_1', { text: 'needle 499', limit: 1 })).length;
-  await expect.poll(found, { timeout: 20_000 }).toBe(1);
-  await store.write(async (tx) => {
-    await events.drop(tx, num);
-    await deleteAgent(tx, num);
+  beforeEach(async () => {
+    store = await empty.open();
+    folder = await mkdtemp(join(tmpdir(), 'svc-search-'));
+    events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog });
   });
-  const index = new DatabaseSync(join(folder, 'search.db'), { readOnly: true });
-  const words = index.prepare("SELECT count(*) AS n FROM words WHERE words MATCH 'needle'");
-  await expect.poll(() => words.get()!.n, { timeout: 20_000 }).toBe(0);
-  index.close();
-});
-
-test('finds messages and tool calls, but not their replays', async () => {
-  const num = await addAgent(store, 'agt_1');
-  await addSession(store, num, 'ses_1');
-  events.start();
-  const frame = (method: string, params: object, fields: object = {}) => ({
-    type: 'acp_event' as const,
-    session_id: 'ses_1',
-    ts_ms: 1,
-    fields: { direction: 'from_agent', method, ...fields },
-    payload: JSON.stringify({ jsonrpc: '2.0', method, params }),
+  afterEach(async () => {
+    await events.close();
+    await empty.clear();
+    await rm(folder, { recursive: true, force: true });
   });
-  const chunk = (text: string) => ({
-    update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } },
+
+  it('removes a deleted agent from the index', async () => {
+    const num = await addAgent(store, 'agt_1');
+    await addSession(store, num, 'ses_1');
+    events.start();
+    const lines = Array.from({ length: 500 }, (_, n) => `needle ${n}\n`);
+    await store.ingest(batch('agt_1', 'ses_1', 0, lines, { stream: 'stdout', ts_ms: 1 }));
+    const found = async () => (await events.search('agt_1', { text: 'needle 499', limit: 1 })).length;
+    await expect.poll(found, { timeout: 20_000 }).toBe(1);
+    await store.write(async (tx) => {
+      await events.drop(tx, num);
+      await deleteAgent(tx, num);
+    });
+    const index = new DatabaseSync(join(folder, 'search.db'), { readOnly: true });
+    const words = index.prepare("SELECT count(*) AS n FROM words WHERE words MATCH 'needle'");
+    await expect.poll(() => words.get()!.n, { timeout: 20_000 }).toBe(0);
+    index.close();
   });
-  const call = { sessionUpdate: 'tool_call', title: 'Tidying', rawInput: { command: 'npm prune' } };
-  await store.write((tx) =>
-    events.append(tx, 'agt_1', [
-      frame('session/prompt', { prompt: [{ type: 'text', text: 'tidy the garden' }] }),
-      frame('session/update', chunk('the garden is tidy')),
-      frame('session/update', { update: call }),
-      frame('session/update', chunk('the garden is tidy'), { replay: true }),
-    ]),
-  );
-  const found = async (text: string) =>
-    (await events.search('agt_1', { text, limit: 9 })).map(({ seq, snippet }) => `${seq} ${snippet}`);
-  await expect.poll(() => found('prune'), { timeout: 20_000 }).toEqual(['3 Tidying npm prune']);
-  expect(await found('garden')).toEqual(['2 the garden is tidy', '1 tidy the garden']);
-});
 
-test('after a restart, updates only agents whose entries differ from their log', async () => {
-  const nums: number[] = [];
-  for (const id of ['1', '2', '3']) {
-    nums.push(await addAgent(store, `agt_${id}`));
-    await addSession(store, nums.at(-1)!, `ses_${id}`);
-    await store.ingest(batch(`agt_${id}`, `ses_${id}`, 0, ['needle\n', 'needle\n', 'straw\n']));
-  }
-  const path = join(folder, 'search.db');
-  const snapshots = openReader(store.files.source);
-  const open = () => SearchIndex.open(path, snapshots, join(folder, 'log'));
-  const first = await open();
-  expect(await first.stale()).toEqual(nums);
-  expect(await first.update(nums)).toEqual([]);
-  expect(await first.stale()).toEqual([]);
-  await store.ingest(batch('agt_2', 'ses_2', 20, ['needle\n']));
-  await store.write((tx) => resizeHead(tx, nums[2]!, 0, 3));
-  const second = await open();
-  expect(await second.stale()).toEqual([nums[1], nums[2]]);
-  expect(await second.update(nums)).toEqual([]);
-  expect(await (await open()).stale()).toEqual([]);
-  const query = { text: 'needle', before: null, first_seq: 1, limit: 9 };
-  const found = nums.map((agent_num) => second.find({ agent_num, ...query }));
-  expect(found).toEqual([[2, 1], [4, 2, 1], []]);
-});
-
-test('finds sealed events and rows, newest first', async () => {
-  await events.close();
-  const sealing = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
-  events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog, sealing });
-  const num = await addAgent(store, 'agt_1');
-  await addSession(store, num, 'ses_1');
-  const first = batch('agt_1', 'ses_1', 0, ['needle one\n', 'straw\n', 'needle two\n']);
-  await store.ingest(first);
-  await events.runMaintenance();
-  await store.ingest(batch('agt_1', 'ses_1', first.to, ['needle three\n'], { ts_ms: 1 }));
-  const options = { store, data_dir: folder, clock: { now: () => 1 }, log: silentLog };
-  await events.close();
-  events = openEventLog(options);
-  events.start();
-  const found = async () =>
-    (await events.search('agt_1', { text: 'needle', limit: 9 })).map(
-      ({ seq, snippet }) => `${seq} ${snippet}`,
+  it('finds messages and tool calls, but not their replays', async () => {
+    const num = await addAgent(store, 'agt_1');
+    await addSession(store, num, 'ses_1');
+    events.start();
+    const frame = (method: string, params: object, fields: object = {}) => ({
+      type: 'acp_event' as const,
+      session_id: 'ses_1',
+      ts_ms: 1,
+      fields: { direction: 'from_agent', method, ...fields },
+      payload: JSON.stringify({ jsonrpc: '2.0', method, params }),
+    });
+    const chunk = (text: string) => ({
+      update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } },
+    });
+    const call = { sessionUpdate: 'tool_call', title: 'Tidying', rawInput: { command: 'npm prune' } };
+    await store.write((tx) =>
+      events.append(tx, 'agt_1', [
+        frame('session/prompt', { prompt: [{ type: 'text', text: 'tidy the garden' }] }),
+        frame('session/update', chunk('the garden is tidy')),
+        frame('session/update', { update: call }),
+        frame('session/update', chunk('the garden is tidy'), { replay: true }),
+      ]),
     );
-  await expect.poll(found, { timeout: 20_000 }).toEqual(['4 needle three', '3 needle two', '1 needle one']);
+    const found = async (text: string) =>
+      (await events.search('agt_1', { text, limit: 9 })).map(({ seq, snippet }) => `${seq} ${snippet}`);
+    await expect.poll(() => found('prune'), { timeout: 20_000 }).toEqual(['3 Tidying npm prune']);
+    expect(await found('garden')).toEqual(['2 the garden is tidy', '1 tidy the garden']);
+  });
+
+  it('after a restart, updates only agents whose entries differ from their log', async () => {
+    const nums: number[] = [];
+    for (const id of ['1', '2', '3']) {
+      nums.push(await addAgent(store, `agt_${id}`));
+      await addSession(store, nums.at(-1)!, `ses_${id}`);
+      await store.ingest(batch(`agt_${id}`, `ses_${id}`, 0, ['needle\n', 'needle\n', 'straw\n']));
+    }
+    const path = join(folder, 'search.db');
+    const reader = await openReader(store.source);
+    const open = () => SearchIndex.open(path, reader, segmentReader(reader, join(folder, 'log')));
+    const first = await open();
+    expect(await first.stale()).toEqual(nums);
+    expect(await first.update(nums)).toEqual([]);
+    expect(await first.stale()).toEqual([]);
+    await store.ingest(batch('agt_2', 'ses_2', 20, ['needle\n']));
+    await store.write((tx) => resizeHead(tx, nums[2]!, 0, 3));
+    const second = await open();
+    expect(await second.stale()).toEqual([nums[1], nums[2]]);
+    expect(await second.update(nums)).toEqual([]);
+    expect(await (await open()).stale()).toEqual([]);
+    const query = { text: 'needle', before: null, first_seq: 1, limit: 9 };
+    const found = nums.map((agent_num) => second.find({ agent_num, ...query }));
+    expect(found).toEqual([[2, 1], [4, 2, 1], []]);
+    // As if the settings now named another database.
+    await planeIdentity(store, { now: () => 1 });
+    const third = await open();
+    expect(third.find({ agent_num: nums[0]!, ...query })).toEqual([]);
+    expect(await third.stale()).toEqual(nums);
+    await reader.close();
+  });
+
+  it('finds sealed events and rows, newest first', async () => {
+    await events.close();
+    const sealing = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
+    events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog, sealing });
+    const num = await addAgent(store, 'agt_1');
+    await addSession(store, num, 'ses_1');
+    const first = batch('agt_1', 'ses_1', 0, ['needle one\n', 'straw\n', 'needle two\n']);
+    await store.ingest(first);
+    await events.runMaintenance();
+    await store.ingest(batch('agt_1', 'ses_1', first.to, ['needle three\n'], { ts_ms: 1 }));
+    const options = { store, data_dir: folder, clock: { now: () => 1 }, log: silentLog };
+    await events.close();
+    events = openEventLog(options);
+    events.start();
+    const found = async () =>
+      (await events.search('agt_1', { text: 'needle', limit: 9 })).map(
+        ({ seq, snippet }) => `${seq} ${snippet}`,
+      );
+    await expect.poll(found, { timeout: 20_000 }).toEqual(['4 needle three', '3 needle two', '1 needle one']);
+  });
 });

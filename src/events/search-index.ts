@@ -1,7 +1,6 @@
 /**
- * The full-text index of output and conversations, in a separate database file that can be deleted at any time: it is
- * rebuilt
- * from the log. It stores words and numbers, not the text. Row numbers are `agent << 40 | seq`, so each agent's rows form a range.
+ * The full-text index of output and conversations, in a separate SQLite file that can be deleted at any time: it is
+ * rebuilt from the log, on any kind of database. It stores words and numbers, not the text. Row numbers are `agent << 40 | seq`, so each agent's rows form a range.
  * Runs in the worker, with bounded transactions. While it catches up, it pauses after each transaction for as long as
  * the transaction took.
  */
@@ -12,10 +11,12 @@ import { stripVTControlCharacters } from 'node:util';
 import { searchableTexts } from '../acp/search-text.ts';
 import type { EventRecord } from '../core/event.ts';
 import { headsWithEvents, headWithId } from '../store/event-rows/heads.ts';
-import { ftsQuery } from '../store/fts.ts';
+import { ftsQuery, searchPhrases } from '../store/fts.ts';
+import { planeId } from '../store/plane-id.ts';
 import type { Store } from '../store/store.ts';
 import { History } from './history.ts';
 import { limits } from './limits.ts';
+import type { SegmentReader } from './segment.ts';
 
 export interface SearchRequest {
   agent_num: number;
@@ -30,11 +31,13 @@ export interface SearchRequest {
 
 const SEQ_BITS = 40n;
 const SEQ_MASK = 2 ** 40 - 1;
-const VERSION = 2;
+const VERSION = 3;
 
 const schema = `
 CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
 CREATE TABLE cursors (agent_num INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+-- The index of another database would have other agents with the same numbers.
+CREATE TABLE origin (plane_id TEXT NOT NULL);
 PRAGMA user_version = ${VERSION};
 `;
 
@@ -55,15 +58,16 @@ export class SearchIndex {
   /** Deleted agents. Their events that are still waiting to be inserted are skipped. */
   readonly #forgotten = new Set<number>();
 
-  private constructor(path: string, reader: Snapshots, folder: string) {
-    this.#db = openOrRecreate(path);
+  private constructor(db: DatabaseSync, reader: Snapshots, segments: SegmentReader) {
+    this.#db = db;
     this.#reader = reader;
-    this.#history = new History(reader, folder);
+    this.#history = new History(reader, segments);
   }
 
   /** Opens or creates the index, and begins to delete the entries of deleted agents. */
-  static async open(path: string, reader: Snapshots, folder: string): Promise<SearchIndex> {
-    const index = new SearchIndex(path, reader, folder);
+  static async open(path: string, reader: Snapshots, segments: SegmentReader): Promise<SearchIndex> {
+    const plane_id = (await reader.read(planeId)) ?? '';
+    const index = new SearchIndex(openOrRecreate(path, plane_id), reader, segments);
     await index.#forgetDeletedAgents();
     return index;
   }
@@ -113,15 +117,15 @@ export class SearchIndex {
 
   /** Numbers of matching events, newest first. */
   find({ agent_num, text, before, first_seq, limit }: SearchRequest): number[] {
-    const query = ftsQuery(text);
-    if (query === null) return [];
+    const phrases = searchPhrases(text);
+    if (phrases.length === 0) return [];
     // Never exceed the agent's range, because the next numbers belong to another agent.
     const last = before === null ? SEQ_MASK : Math.min(before - 1, SEQ_MASK);
     return this.#db
       .prepare(
         `SELECT rowid & ${SEQ_MASK} AS seq FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`,
       )
-      .all(query, rowId(agent_num, first_seq), rowId(agent_num, last), limit)
+      .all(ftsQuery(phrases), rowId(agent_num, first_seq), rowId(agent_num, last), limit)
       .map((row) => Number(row.seq));
   }
 
@@ -221,16 +225,16 @@ export class SearchIndex {
   }
 }
 
-function openOrRecreate(path: string): DatabaseSync {
+function openOrRecreate(path: string, plane_id: string): DatabaseSync {
   try {
-    return openIndex(path);
+    return openIndex(path, plane_id);
   } catch {
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
-    return openIndex(path);
+    return openIndex(path, plane_id);
   }
 }
 
-function openIndex(path: string): DatabaseSync {
+function openIndex(path: string, plane_id: string): DatabaseSync {
   closeSync(openSync(path, 'a', 0o600));
   chmodSync(path, 0o600);
   const db = new DatabaseSync(path);
@@ -239,8 +243,12 @@ function openIndex(path: string): DatabaseSync {
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = NORMAL');
     const version = Number(db.prepare('PRAGMA user_version').get()!.user_version);
-    if (version === 0) db.exec(schema);
-    else if (version !== VERSION) throw new Error('the index has another version');
+    if (version === 0) {
+      db.exec(schema);
+      db.prepare('INSERT INTO origin VALUES (?)').run(plane_id);
+    } else if (version !== VERSION) throw new Error('the index has another version');
+    const origin = db.prepare('SELECT plane_id FROM origin').get();
+    if (origin?.plane_id !== plane_id) throw new Error('the index belongs to another database');
     db.prepare('SELECT count(*) FROM cursors').get();
     return db;
   } catch (error) {

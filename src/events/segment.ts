@@ -1,10 +1,10 @@
 /**
- * Segment files: sealed events in the form of the frames that clients receive, in zstd blocks with checksums. The index
- * of the blocks is in the segment's row, so that a reader can go directly to the block that it needs.
+ * The format of segments: sealed events in the form of the frames that clients receive, in zstd blocks with checksums.
+ * The index of the blocks is in the segment's row, so that a reader can go directly to the block that it needs. SQLite
+ * has the blocks in a file for each segment, PostgreSQL in rows.
  */
-import { type FileHandle, open } from 'node:fs/promises';
-import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
+import type { Tx } from '../store/store.ts';
 
 /** Extra space for the output, so that the decoder finishes in one round. */
 const SPARE_BYTES = 1024;
@@ -13,7 +13,7 @@ const SPARE_BYTES = 1024;
 export interface Block {
   first_seq: number;
   last_seq: number;
-  /** Offset and length in the file. */
+  /** Offset and length in the segment. */
   at: number;
   bytes: number;
   raw_bytes: number;
@@ -31,6 +31,46 @@ export interface Run {
   to: number;
 }
 
+/** The name of a segment's blocks. */
+export interface SegmentName {
+  agent_num: number;
+  /** Differs from the path of every other segment. Begins with the agent's number. */
+  path: string;
+}
+
+/** A segment's compressed blocks, in order. */
+export interface PackedSegment extends SegmentName {
+  packed: readonly Uint8Array[];
+}
+
+/** Reads segments. */
+export interface SegmentReader {
+  /** Opens a segment; null if it has no blocks. The caller closes it. */
+  open(name: SegmentName): Promise<OpenSegment | null>;
+}
+
+export interface OpenSegment {
+  /** The block's frames; null if the block is missing or damaged. */
+  read(block: Block): Promise<Buffer | null>;
+  close(): Promise<void>;
+}
+
+/** Stores the blocks of segments. All methods are idempotent. */
+export interface SegmentStorage extends SegmentReader {
+  /** How many bytes all logs may have together, at most, because of where they are. */
+  bytesMax(): Promise<number>;
+  /** Stores blocks, unless the worker did. They are orphans until the segment is recorded. */
+  store(segment: PackedSegment): Promise<void>;
+  /** Whether all blocks are still stored. Call this in the transaction that records the segment. */
+  isComplete(tx: Tx, segment: PackedSegment): Promise<boolean>;
+  /** Deletes the blocks of a segment that is not recorded. */
+  delete(name: SegmentName): Promise<void>;
+  /** Deletes the blocks of all segments of a deleted agent. */
+  deleteOf(agent_num: number): Promise<void>;
+  /** Deletes the blocks of segments that were never recorded. Call this before any are stored. */
+  deleteOrphans(): Promise<void>;
+}
+
 /** Decodes the index from the segment's row. */
 export function parseBlocks(bytes: Uint8Array): Block[] {
   return JSON.parse(Buffer.from(bytes).toString()) as Block[];
@@ -41,25 +81,12 @@ export function blockIndex(blocks: readonly Block[]): Uint8Array {
   return Buffer.from(JSON.stringify(blocks));
 }
 
-/** Returns null if the file does not exist. */
-export async function openSegment(folder: string, path: string): Promise<FileHandle | null> {
-  try {
-    return await open(join(folder, path), 'r');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-}
-
-/** Returns the block's frames; null if the block is damaged. */
-export async function readBlock(file: FileHandle, block: Block): Promise<Buffer | null> {
-  const packed = Buffer.allocUnsafe(block.bytes);
-  const { bytesRead } = await file.read(packed, 0, block.bytes, block.at);
-  if (bytesRead < block.bytes) return null;
+/** Returns the block's frames; null if it is damaged. */
+export function unpackBlock(packed: Uint8Array, { raw_bytes }: Block): Buffer | null {
   try {
     // This is synchronous, because decompressing takes a fraction of a millisecond, a third of the cost of using the
     // thread pool.
-    return zstdDecompressSync(packed, { chunkSize: block.raw_bytes + SPARE_BYTES });
+    return zstdDecompressSync(packed, { chunkSize: raw_bytes + SPARE_BYTES });
   } catch {
     return null;
   }

@@ -1,3 +1,8 @@
+/** What tests of the event log share. */
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Store } from '../store/store.ts';
+
 /** A frame of SSE text, parsed as a client would, for tests. */
 export interface Frame {
   id: number;
@@ -19,4 +24,34 @@ export function parseFrames(text: string): Frame[] {
       );
       return { id: Number(fields.id), event: fields.event!, data: JSON.parse(fields.data!) };
     });
+}
+
+/** The paths of the segments whose blocks are stored, on any kind of database. */
+export async function storedSegments(store: Store, data_dir: string): Promise<string[]> {
+  if (store.files) {
+    const names = await readdir(join(data_dir, 'log'), { recursive: true }).catch(() => []);
+    return names.filter((name) => name.endsWith('.seg')).toSorted();
+  }
+  const rows = await store.read((reader) =>
+    reader.all(reader.sql.selectFrom('segment_blocks').select('path').distinct().orderBy('path')),
+  );
+  return rows.map(({ path }) => path);
+}
+
+/** Replaces all blocks of a segment, or deletes them. */
+export async function spoilSegment(
+  store: Store,
+  data_dir: string,
+  path: string,
+  data: Uint8Array | null,
+): Promise<void> {
+  const file = join(data_dir, 'log', path);
+  if (store.files) return data ? writeFile(file, data) : rm(file);
+  await store.write((tx) =>
+    tx.run(
+      data
+        ? tx.sql.updateTable('segment_blocks').set({ data }).where('path', '=', path)
+        : tx.sql.deleteFrom('segment_blocks').where('path', '=', path),
+    ),
+  );
 }

@@ -8,6 +8,7 @@ import {
   type SqlBool,
   sql,
 } from 'kysely';
+import { ftsQuery } from './fts.ts';
 import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 
@@ -62,4 +63,19 @@ export function containsWord(
 ): RawBuilder<SqlBool> {
   const position = isPostgres(builder) ? sql`strpos` : sql`instr`;
   return sql`${position}(lower(${text}), lower(${word})) > 0`;
+}
+
+/**
+ * Whether the text of a row of `messages` contains all of these words and phrases, of which there is at least one. It uses
+ * the full-text index. `after_num`: only rows with larger numbers are selected.
+ */
+export function messageContains(
+  { sql: builder }: Pick<Reader, 'sql'>,
+  phrases: readonly string[],
+  after_num: number,
+): RawBuilder<SqlBool> {
+  if (!isPostgres(builder))
+    return sql`messages.num IN (SELECT rowid FROM messages_words WHERE messages_words MATCH ${ftsQuery(phrases)} AND rowid > ${after_num})`;
+  const queries = phrases.map((phrase) => sql`search_phrase(${phrase})`);
+  return sql`search_words(messages.text) @@ (${sql.join(queries, sql` && `)})`;
 }

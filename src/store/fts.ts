@@ -1,12 +1,16 @@
-/** Converts search text from users to a full-text query of SQLite, without any query syntax. */
+/** Search text from users, without any query syntax. */
 
 /**
- * Every word must occur. Words are separated by spaces; text in quotation marks matches as a phrase. Null if nothing is
- * left to search for.
+ * The words and phrases in a search text, all of which must occur. Words are separated by spaces; text in quotation marks
+ * is a phrase. Empty if there is nothing to search for.
  */
-export function ftsQuery(text: string): string | null {
-  const words = [...text.matchAll(/"([^"]*)"|\S+/g)]
+export function searchPhrases(text: string): string[] {
+  return [...text.matchAll(/"([^"]*)"|\S+/g)]
     .map(([whole, phrase]) => phrase ?? whole)
     .filter((word) => /[\p{L}\p{N}]/u.test(word));
-  return words.length === 0 ? null : words.map((word) => `"${word.replaceAll('"', '""')}"`).join(' AND ');
+}
+
+/** A full-text query of SQLite for all of these phrases. */
+export function ftsQuery(phrases: readonly string[]): string {
+  return phrases.map((phrase) => `"${phrase.replaceAll('"', '""')}"`).join(' AND ');
 }

@@ -23,6 +23,11 @@ export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneId
   });
 }
 
+/** The id of the plane with this database; undefined in a database without an identity. */
+export function planeId(reader: Reader): Promise<string | undefined> {
+  return find(reader, 'plane_id');
+}
+
 /** The incarnation according to the database; 0 in a database without an identity. */
 export async function currentIncarnation(reader: Reader): Promise<number> {
   const [created, restored] = [await find(reader, 'incarnation'), await find(reader, 'restored_at_ms')];

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
-import { type FileStore, openReader, openSqlite } from './sqlite.ts';
+import { type FileStore, openSqlite, openSqliteReader } from './sqlite.ts';
 import { ForeignWait, type Reader, type Tx } from './store.ts';
 
 let folder: string;
@@ -147,13 +147,13 @@ test('a group that failed runs the bodies of its writes again', async () => {
 
 test('the reader of another thread has the same rules', async () => {
   await store.write((tx) => setMeta(tx, 'a'));
-  const reader = openReader(store.files.source);
+  const reader = openSqliteReader(store.files.path);
   try {
     expect(await reader.read(keysOf)).toEqual(['a']);
     await expect(reader.read(() => sleep(0))).rejects.toBeInstanceOf(ForeignWait);
     await store.write((tx) => setMeta(tx, 'b'));
     expect(await reader.read(keysOf)).toEqual(['a', 'b']);
   } finally {
-    reader.close();
+    await reader.close();
   }
 });

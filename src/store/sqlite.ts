@@ -29,6 +29,7 @@ import {
   type Reader,
   type Store,
   StoreDamaged,
+  type StoreReader,
   type StoreSource,
   type Tx,
 } from './store.ts';
@@ -74,8 +75,8 @@ export async function openSqlite(options: SqliteOptions): Promise<FileStore> {
 }
 
 /** Opens a reader for another thread. Each `read` has its own snapshot, unless another one is running. */
-export function openReader(source: StoreSource): Pick<Store, 'read'> & { close(): void } {
-  const reader = new SnapshotReader(openReadOnly(source.path));
+export function openSqliteReader(path: string): StoreReader {
+  const reader = new SnapshotReader(openReadOnly(path));
   const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
     try {
       return await reader.read(fn);
@@ -83,7 +84,7 @@ export function openReader(source: StoreSource): Pick<Store, 'read'> & { close()
       await reader.release();
     }
   };
-  return { read, close: () => reader.close() };
+  return { source: { kind: 'sqlite', path }, read, close: async () => reader.close() };
 }
 
 interface QueuedWrite {
@@ -106,6 +107,7 @@ interface Group {
 class SqliteStore implements Store, DatabaseFiles {
   readonly files: DatabaseFiles = this;
   readonly source: StoreSource;
+  readonly path: string;
   readonly unchecked: boolean;
   readonly #log: Logger;
   readonly #writer: Connection;
@@ -136,6 +138,7 @@ class SqliteStore implements Store, DatabaseFiles {
   #idle: (() => void) | null = null;
 
   constructor(options: SqliteOptions, writer: Connection, wal: WalSync, unchecked: boolean) {
+    this.path = options.path;
     this.source = { kind: 'sqlite', path: options.path };
     this.unchecked = unchecked;
     this.#log = options.log;
@@ -194,7 +197,7 @@ class SqliteStore implements Store, DatabaseFiles {
   async backup(path: string): Promise<void> {
     const file = await open(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
     await file.close();
-    const source = new DatabaseSync(this.source.path, { readOnly: true, timeout: limits.database_busy_ms });
+    const source = new DatabaseSync(this.path, { readOnly: true, timeout: limits.database_busy_ms });
     try {
       // Keep a snapshot open: otherwise the copy restarts at every commit.
       source.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
@@ -414,7 +417,7 @@ class SqliteStore implements Store, DatabaseFiles {
     const problem = storageProblem(error);
     if (!problem) return error;
     const hint = isDamage(error) ? 'restore a backup with svc restore FILE' : undefined;
-    this.#log.error({ err: error, path: this.source.path, hint }, problem.message);
+    this.#log.error({ err: error, path: this.path, hint }, problem.message);
     return problem;
   }
 }

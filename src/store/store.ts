@@ -61,6 +61,8 @@ export interface Store {
   ingest(batch: IngestBatch): Promise<Appended>;
   /** Calls `listener` with every committed batch, in commit order. Returns a function that unsubscribes. */
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void;
+  /** Where the data is. */
+  readonly source: StoreSource;
   /** Null if the database is on a server, which takes care of its files itself. */
   readonly files: DatabaseFiles | null;
   /** Finishes queued writes, then closes the database. Later writes are rejected. Idempotent. */
@@ -77,8 +79,7 @@ export function filesOf(store: Pick<Store, 'files'>): DatabaseFiles {
 export interface DatabaseFiles {
   /** Returns up to `pages_max` free pages to the file system. Resolves to the number of remaining free pages. */
   vacuum(pages_max: number): Promise<number>;
-  /** Pass this to `openReader` in a worker. */
-  readonly source: StoreSource;
+  readonly path: string;
   /**
    * Whether the integrity check was skipped when the store was opened. It runs only for small databases after an
    * unclean stop.
@@ -90,10 +91,23 @@ export interface DatabaseFiles {
   check(): Promise<string[]>;
 }
 
-/** The location of a store's data, which can be sent to a worker. */
-export interface StoreSource {
-  kind: 'sqlite';
-  path: string;
+/**
+ * The location of a store's data, which can be sent to a worker: pass it to `openReader` there. It may contain a
+ * password, so never log it.
+ */
+export type StoreSource = { kind: 'sqlite'; path: string } | ({ kind: 'postgres' } & PostgresServer);
+
+/** A database on a server, and how to connect to it. */
+export interface PostgresServer {
+  /** `postgres://user:password@host:port/database`, or `?host=/folder` for a socket. */
+  url: string;
+  /** Transactions run again until this long after the connection was lost. Absent: `limits.lost_ms_max`. */
+  lost_ms_max?: number;
+}
+
+/** Reads a store's data, for example in a worker. */
+export interface StoreReader extends Pick<Store, 'read' | 'source'> {
+  close(): Promise<void>;
 }
 
 /** Thrown for a batch that does not begin at the committed offset. None of it was stored. */

@@ -17,7 +17,7 @@ import type { Elicitation } from '../features/elicitations/rules.ts';
 import type { Review } from '../features/reviews/rules.ts';
 import { DATABASE_FILE } from '../main/data-dir.ts';
 import { limits } from '../node/limits.ts';
-import { openReader } from '../store/sqlite.ts';
+import { openSqliteReader } from '../store/sqlite.ts';
 import { History } from './history.ts';
 import { openPace } from './pace.ts';
 import type { TestPlane } from './plane.ts';
@@ -206,14 +206,14 @@ export class Conversation {
     while (Number(this.history.events.at(-1)?.id ?? 0) < last_seq) await sleep(20);
     expect(this.history.sequenceError()).toBeNull();
     const log = this.events;
-    const reader = openReader({ kind: 'sqlite', path: join(this.#plane.data_dir, DATABASE_FILE) });
+    const reader = openSqliteReader(join(this.#plane.data_dir, DATABASE_FILE));
     try {
       const sessions = new Set(
         log.flatMap(({ session_id: id, type }) => (type === 'acp_event' ? [id!] : [])),
       );
       for (const id of sessions) await reader.read((rows) => expectSameState(rows, log, id));
     } finally {
-      reader.close();
+      await reader.close();
     }
     const file = (name: string) =>
       readFile(join(this.#home.data_dir, 'sessions', session_id!, name)).catch(() => null);

@@ -43,6 +43,11 @@ export class PostgresProxy {
     this.#refuse = refuse;
   }
 
+  /** Accepts connections again. */
+  accept(): void {
+    this.#refuse = false;
+  }
+
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();

@@ -2,11 +2,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'vitest';
+import { afterAll, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { openPostgres } from '../store/postgres/postgres.ts';
 import { openSqlite } from '../store/sqlite.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, Tx } from '../store/store.ts';
 import { createDatabase, postgresTest } from './postgres.ts';
 
 export interface TestStore {
@@ -40,3 +40,30 @@ export const stores = [
   { kind: 'SQLite', open: openTestSqlite, it: test },
   { kind: 'PostgreSQL', open: openTestPostgres, it: postgresTest },
 ] as const;
+
+/**
+ * Opens an empty store for each of many tests about agents and their logs. In PostgreSQL, they share a database, because
+ * creating one takes long. `open` is that of one of `stores`.
+ */
+export function emptyStores(open: () => Promise<TestStore>) {
+  let opened: TestStore | undefined;
+  const remove = async () => {
+    await opened?.remove();
+    opened = undefined;
+  };
+  afterAll(remove);
+  return {
+    async open(): Promise<Store> {
+      opened ??= await open();
+      return opened.store;
+    },
+    clear(): Promise<unknown> {
+      return opened?.store.files === null ? opened.store.write(deleteLogs) : remove();
+    },
+  };
+}
+
+async function deleteLogs(tx: Tx): Promise<void> {
+  const tables = ['segment_blocks', 'segments', 'events', 'log_drops', 'meta', 'agents'] as const;
+  for (const table of tables) await tx.run(tx.sql.deleteFrom(table));
+}

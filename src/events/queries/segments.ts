@@ -3,17 +3,18 @@ import type { Insertable, Selectable } from 'kysely';
 import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
+import type { SegmentName } from '../segment.ts';
 
 /** The columns that readers of a segment need. */
 export type SegmentRow = Pick<
   Selectable<Tables['segments']>,
-  'id' | 'first_seq' | 'last_seq' | 'path' | 'blocks'
+  'id' | 'agent_num' | 'first_seq' | 'last_seq' | 'path' | 'blocks'
 >;
 
 function selectSegments({ sql }: Pick<Reader, 'sql'>, agent_num: number) {
   return sql
     .selectFrom('segments')
-    .select(['id', 'first_seq', 'last_seq', 'path', 'blocks'])
+    .select(['id', 'agent_num', 'first_seq', 'last_seq', 'path', 'blocks'])
     .where('agent_num', '=', agent_num);
 }
 
@@ -61,14 +62,24 @@ export async function segmentsContaining(
   return ids.length === 0 ? [] : reader.all(selectSegments(reader, agent_num).where('id', 'in', ids));
 }
 
-export interface KnownSegment {
-  id: number;
-  path: string;
-  swept: number;
+/** The paths of all segments. */
+export async function segmentPaths(reader: Reader): Promise<string[]> {
+  return (await reader.all(reader.sql.selectFrom('segments').select('path'))).map(({ path }) => path);
 }
 
-export function listSegments(reader: Reader): Promise<KnownSegment[]> {
-  return reader.all(reader.sql.selectFrom('segments').select(['id', 'path', 'swept']));
+/** Ids of the segments whose rows have not all been deleted. */
+export async function unsweptSegments(reader: Reader): Promise<number[]> {
+  const segments = reader.sql.selectFrom('segments').select('id').where('swept', '=', 0);
+  return (await reader.all(segments)).map(({ id }) => id);
+}
+
+/** The id of the segment with these blocks; undefined if it is not recorded. */
+export async function segmentNamed(
+  reader: Reader,
+  { agent_num, path }: SegmentName,
+): Promise<number | undefined> {
+  const segments = reader.sql.selectFrom('segments').select('id').where('agent_num', '=', agent_num);
+  return (await reader.get(segments.where('path', '=', path)))?.id;
 }
 
 /** The range of a segment; undefined if it no longer exists. */

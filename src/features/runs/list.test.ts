@@ -61,7 +61,7 @@ test('pages continue after the last run, with the filter, and leave out what can
 });
 
 test('a page reads runs in their order, without sorting all of them', async () => {
-  const database = new DatabaseSync(filesOf(fixture.store).source.path, { readOnly: true });
+  const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   let plan = '';
   const all = (query: Compilable) => {

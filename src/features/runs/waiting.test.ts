@@ -176,7 +176,7 @@ test('a run whose round has an unknown outcome is listed once none of its steps 
 });
 
 test('the list reads waiting steps in their order from an index, and an agent only its own', async () => {
-  const database = new DatabaseSync(filesOf(fixture.store).source.path, { readOnly: true });
+  const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   let plan = '';
   const all = (query: Compilable) => {

@@ -13,7 +13,7 @@ import type { Feed } from '../../events/feed.ts';
 import { followRows } from '../../events/follow-rows.ts';
 import type { Position } from '../../events/position.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
-import { ftsQuery } from '../../store/fts.ts';
+import { searchPhrases } from '../../store/fts.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -108,14 +108,14 @@ export class Messages {
       filter.order === 'newest'
         ? { before_num: last_num ?? Number.POSITIVE_INFINITY }
         : { after_num: last_num };
-    const match_query = filter.q === undefined ? undefined : ftsQuery(filter.q);
+    const phrases = filter.q === undefined ? undefined : searchPhrases(filter.q);
     return this.#options.store.read(async (reader) => {
       const { task } = await requireTask(reader, caller, 'team.read', ref);
       const thread = await resolveThread(reader, task, filter.thread);
-      if (match_query === null || thread === null) return { items: [] };
+      if (phrases?.length === 0 || thread === null) return { items: [] };
       const rows = await listMessages(reader, {
         task_num: task.num,
-        words: match_query,
+        phrases,
         thread,
         ...position,
         limit: paged ? limit + 1 : undefined,

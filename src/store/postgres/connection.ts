@@ -1,6 +1,7 @@
 /** Connections to PostgreSQL: they send statements without waiting for the answers to earlier ones. */
 import pg from 'pg';
 import type { Logger } from '../../base/log.ts';
+import type { PostgresServer } from '../store.ts';
 import { toParameter, types } from './dialect.ts';
 import { Disconnected, isDisconnection } from './errors.ts';
 import { limits } from './limits.ts';
@@ -60,12 +61,8 @@ export class Connection {
   }
 }
 
-export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`, or `?host=/folder` for a socket. */
-  url: string;
+export interface PostgresOptions extends PostgresServer {
   log: Logger;
-  /** Transactions run again until this long after the connection was lost. Absent: `limits.lost_ms_max`. */
-  lost_ms_max?: number;
 }
 
 /** A bounded number of connections, which are opened when they are needed. */

@@ -5,6 +5,8 @@ export const limits = {
   writers_max: 8,
   /** Connections to PostgreSQL that read at the same time. */
   readers_max: 8,
+  /** Connections with which the worker of the event log reads PostgreSQL. */
+  worker_readers_max: 2,
   /** How long a transaction waits for a connection to PostgreSQL. */
   connect_ms_max: 5_000,
   /** A silent connection to PostgreSQL is probed after this time. */

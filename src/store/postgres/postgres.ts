@@ -4,16 +4,14 @@
  * have one snapshot each. Nothing is visible before it is on the server's disk.
  */
 import { callerOf, checkNotInBody } from '../body.ts';
-import type { Appended, IngestBatch, Reader, Store, Tx } from '../store.ts';
+import type { Appended, IngestBatch, Reader, Store, StoreSource, Tx } from '../store.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
 import { storageProblem } from './errors.ts';
 import { Ingest } from './ingest.ts';
 import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
-import { ReadTransaction } from './transaction.ts';
-import { lostMsMax, untilDone, Writes } from './writes.ts';
-
-const READ = ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'];
+import { Reads } from './reads.ts';
+import { Writes } from './writes.ts';
 
 /**
  * Connects to the database, and creates or upgrades its schema. Throws `DatabaseTooNew`, `UnsupportedDatabase`, or the
@@ -26,11 +24,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
 }
 
 class PostgresStore implements Store {
+  readonly source: StoreSource;
   readonly files = null;
   readonly #options: PostgresOptions;
   /** Identifies the store. */
   readonly #database = {};
-  readonly #readers: ConnectionPool;
+  readonly #reads: Reads;
   readonly #writers: ConnectionPool;
   readonly #writes: Writes;
   readonly #ingest: Ingest;
@@ -39,7 +38,9 @@ class PostgresStore implements Store {
 
   constructor(options: PostgresOptions) {
     this.#options = options;
-    this.#readers = new ConnectionPool(options, limits.readers_max);
+    const { log: _, ...server } = options;
+    this.source = { kind: 'postgres', ...server };
+    this.#reads = new Reads(this.#database, options, limits.readers_max);
     // A scan of a whole table would conflict with every change of the table.
     this.#writers = new ConnectionPool(options, limits.writers_max, { enable_seqscan: 'off' });
     this.#writes = new Writes(this.#database, this.#writers, options);
@@ -48,18 +49,7 @@ class PostgresStore implements Store {
 
   read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> {
     const caller = callerOf(this.read);
-    return this.#run(() =>
-      untilDone(lostMsMax(this.#options), async () => {
-        const connection = await this.#readers.acquire();
-        const tx = new ReadTransaction(this.#database, connection, READ);
-        try {
-          return await tx.execute(fn, caller);
-        } finally {
-          tx.finish();
-          connection.release();
-        }
-      }),
-    );
+    return this.#run(() => this.#reads.run(fn, caller));
   }
 
   write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T> {
@@ -82,7 +72,7 @@ class PostgresStore implements Store {
 
   async #close(): Promise<void> {
     await Promise.allSettled(this.#running);
-    await Promise.all([this.#readers.close(), this.#writers.close()]);
+    await Promise.all([this.#reads.close(), this.#writers.close()]);
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

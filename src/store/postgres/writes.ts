@@ -7,6 +7,7 @@
  * new ones out. All others lock it in a mode that excludes only that. A lock may be taken before the snapshot.
  */
 import { sleep } from '../../base/async.ts';
+import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Caller } from '../body.ts';
 import { CommitOrder } from './commit-order.ts';
@@ -75,12 +76,14 @@ export class Writes {
   async #commit(tx: WriteTransaction, connection: Connection): Promise<void> {
     const place = this.#order.enter();
     try {
+      failpoint('commit');
       try {
         await tx.commit();
       } catch (error) {
         if (!(error instanceof Disconnected)) throw error;
         await this.#findOutcome(tx.xid, connection, error);
       }
+      failpoint('committed');
       await place.reached;
       for (const callback of tx.callbacks) this.#call(callback);
     } finally {

@@ -49,13 +49,21 @@ export interface EventsTables {
     first_seq: number;
     last_seq: number;
     last_ts: number;
-    /** File name below `{data_dir}/log`. */
+    /** File name below `{data_dir}/log`; in PostgreSQL, the name of the blocks. */
     path: string;
     bytes: number;
     /** Block index, see `events/segment.ts`. */
     blocks: Uint8Array;
     /** 1 if the rows that the segment replaces have been deleted. */
     swept: Generated<Bool>;
+  };
+  /** The blocks of segments, in PostgreSQL only. */
+  segment_blocks: {
+    agent_num: number;
+    path: string;
+    /** Offset in the segment. */
+    at: number;
+    data: Uint8Array;
   };
   /** Logs of deleted agents, until their rows and files have been deleted. */
   log_drops: { agent_num: number };

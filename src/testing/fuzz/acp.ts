@@ -9,7 +9,7 @@ import { createParser } from 'eventsource-parser';
 import type { EventRecord } from '../../core/event.ts';
 import { Problem } from '../../core/problem.ts';
 import { DATABASE_FILE } from '../../main/data-dir.ts';
-import { openReader } from '../../store/sqlite.ts';
+import { openSqliteReader } from '../../store/sqlite.ts';
 import type { TestPlane } from '../plane.ts';
 import { expectSameState } from '../refold.ts';
 import { LAST_METHOD } from './acp-frames.ts';
@@ -135,7 +135,7 @@ async function expectLogMatchesRows(plane: TestPlane, agent_id: string): Promise
     if (log.length >= last_seq) break;
   }
   stop.abort();
-  const reader = openReader({ kind: 'sqlite', path: join(plane.data_dir, DATABASE_FILE) });
+  const reader = openSqliteReader(join(plane.data_dir, DATABASE_FILE));
   try {
     const sessions = new Set(
       log.flatMap(({ type, session_id }) => (type === 'acp_event' ? [session_id!] : [])),
@@ -143,6 +143,6 @@ async function expectLogMatchesRows(plane: TestPlane, agent_id: string): Promise
     for (const session_id of sessions)
       await reader.read((rows) => expectSameState(rows, log, session_id, (event) => texts.get(event)!));
   } finally {
-    reader.close();
+    await reader.close();
   }
 }

@@ -7,7 +7,7 @@ import { type InboxFilter, listInbox } from './mail.ts';
 
 test('reading an inbox does not scan acknowledged mail', async () => {
   const fixture = await openMailFixture();
-  const database = new DatabaseSync(filesOf(fixture.store).source.path, { readOnly: true });
+  const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   const planOf = async (filter: Omit<InboxFilter, 'to_actor_id' | 'limit'>): Promise<string> => {
     let plan = '';

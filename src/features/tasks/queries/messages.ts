@@ -1,6 +1,7 @@
 /** SQL for the messages of tasks: rows in, rows and records out. The service has the rules. */
-import { type Insertable, type Selectable, sql } from 'kysely';
+import type { Insertable, Selectable } from 'kysely';
 import { rfc3339 } from '../../../base/clock.ts';
+import { messageContains } from '../../../store/dialects.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import type { Message } from '../rules/message.ts';
@@ -26,8 +27,8 @@ export interface MessageFilter {
   task_num: number;
   /** Number of the first message of a reply thread: it, and all replies that follow from it. */
   thread?: number | undefined;
-  /** A query of the full-text index. */
-  words?: string | undefined;
+  /** Words and phrases that the text must contain. */
+  phrases?: readonly string[] | undefined;
   after_num?: number | undefined;
   /** Newest first, and only those before this one; `Infinity`: starting with the newest. */
   before_num?: number | undefined;
@@ -37,7 +38,7 @@ export interface MessageFilter {
 
 /** Oldest first, unless `before_num` is given. */
 export function listMessages(reader: Reader, filter: MessageFilter): Promise<MessageRow[]> {
-  const { task_num, thread, words, after_num = 0, before_num, limit } = filter;
+  const { task_num, thread, phrases, after_num = 0, before_num, limit } = filter;
   let query = messageQuery(reader.sql)
     .where('messages.task_num', '=', task_num)
     .where('messages.num', '>', after_num)
@@ -48,11 +49,7 @@ export function listMessages(reader: Reader, filter: MessageFilter): Promise<Mes
   if (thread !== undefined) {
     query = query.where((eb) => eb.or([eb('messages.num', '=', thread), eb('messages.thread', '=', thread)]));
   }
-  if (words !== undefined) {
-    query = query.where(
-      sql<boolean>`messages.num IN (SELECT rowid FROM messages_words WHERE messages_words MATCH ${words} AND rowid > ${after_num})`,
-    );
-  }
+  if (phrases !== undefined) query = query.where(messageContains(reader, phrases, after_num));
   return reader.all(limit === undefined ? query : query.limit(limit));
 }
 

@@ -1,0 +1,53 @@
+/** Reads of PostgreSQL, each with a snapshot of its own. */
+import { silentLog } from '../../base/log.ts';
+import { type Caller, callerOf, checkNotInBody } from '../body.ts';
+import type { PostgresServer, Reader, StoreReader } from '../store.ts';
+import { ConnectionPool, type PostgresOptions } from './connection.ts';
+import { limits } from './limits.ts';
+import { ReadTransaction } from './transaction.ts';
+import { lostMsMax, untilDone } from './writes.ts';
+
+const OPENING = ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'];
+
+export class Reads {
+  readonly #database: object;
+  readonly #pool: ConnectionPool;
+  readonly #lost_ms_max: number;
+
+  /** `database` identifies the store. */
+  constructor(database: object, options: PostgresOptions, connections: number) {
+    this.#database = database;
+    this.#pool = new ConnectionPool(options, connections);
+    this.#lost_ms_max = lostMsMax(options);
+  }
+
+  /** Resolves to what `fn` returned. It runs again if the connection is lost. `caller` is named in errors. */
+  run<T>(fn: (reader: Reader) => Promise<T> | T, caller: Caller): Promise<T> {
+    return untilDone(this.#lost_ms_max, async () => {
+      const connection = await this.#pool.acquire();
+      const tx = new ReadTransaction(this.#database, connection, OPENING);
+      try {
+        return await tx.execute(fn, caller);
+      } finally {
+        tx.finish();
+        connection.release();
+      }
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+}
+
+/** Opens a reader for another thread. It connects when it is used. */
+export function openPostgresReader(server: PostgresServer): StoreReader {
+  const database = {};
+  // The store's thread reports lost connections.
+  const reads = new Reads(database, { ...server, log: silentLog }, limits.worker_readers_max);
+  const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
+    checkNotInBody(database);
+    return reads.run(fn, callerOf(read));
+  };
+  return { source: { kind: 'postgres', ...server }, read, close: () => reads.close() };
+}
