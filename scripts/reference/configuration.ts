@@ -9,7 +9,7 @@ A setting can come from several sources. The first of these that has a value is 
 
 | Origin | How to set it |
 |---|---|
-| flag | \`--listen\`, \`--data-dir\`, or \`--set key=value\` for every key that is not a secret |
+| flag | \`--listen\`, \`--data-dir\`, or \`--set key=value\` for every key that is not a secret, and for \`database.url\` |
 | environment | the variable in the table below |
 | live | \`svc config set key=value\`, as root, for keys marked *live* |
 | file | a TOML file: \`--config\`, else \`SVC_CONFIG\`, else \`$XDG_CONFIG_HOME/svc/config.toml\`, else \`/etc/svc/config.toml\` |

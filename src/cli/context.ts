@@ -61,9 +61,10 @@ export interface Local {
   holderOf(data_dir: string): Promise<PlaneHolder | null>;
   /** Signals the process that holds the data directory, after checking that the pid still belongs to it. */
   terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<PlaneHolder>;
-  backup(data_dir: string, file: string): Promise<{ file: string; bytes: number }>;
+  /** Throws a Problem if the data is on a database server, as `restore` does. */
+  backup(config: Config, file: string): Promise<{ file: string; bytes: number }>;
   /** Returns the folder to which the previous files were moved. */
-  restore(data_dir: string, file: string): Promise<{ aside: string | null }>;
+  restore(config: Config, file: string): Promise<{ aside: string | null }>;
   doctor(flags: LocalFlags, options?: DoctorOptions): Promise<DoctorCheck[]>;
   openBrowser(url: string): Promise<boolean>;
 }

@@ -118,8 +118,8 @@ function addBackup(program: Command, context: Context): void {
       'back up the database and the logs to one file; works while svc is running',
     ),
   ).action(async (file: string, options: Options) => {
-    const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
-    const backup = await local.backup(data_dir, resolve(io.cwd, file));
+    const config = await local.loadConfig(localFlags(options));
+    const backup = await local.backup(config, resolve(io.cwd, file));
     if (options.json) await printJson(io, backup);
     else printStatus(io, `wrote ${backup.file} (${backup.bytes} bytes)`);
   });
@@ -134,8 +134,9 @@ function addRestore(program: Command, context: Context): void {
       'restore a backup; svc must be stopped, and the old files are kept',
     ),
   ).action(async (file: string, options: Options) => {
-    const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
-    const { aside } = await local.restore(data_dir, resolve(io.cwd, file));
+    const config = await local.loadConfig(localFlags(options));
+    const data_dir = config.get('data_dir');
+    const { aside } = await local.restore(config, resolve(io.cwd, file));
     if (options.json) await printRecord(io, { data_dir, aside }, options);
     else printStatus(io, `restored ${data_dir}${aside ? `; the previous files are in ${aside}` : ''}`);
   });

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
+import { parseDatabaseUrl } from './database-url.ts';
 
 export type ConfigKind = 'text' | 'integer' | 'boolean' | 'list' | 'path' | 'paths';
 
@@ -109,6 +110,21 @@ const YEAR_S = 365 * 24 * 60 * 60;
 
 export const configKeys = {
   data_dir: path('Data directory; other users cannot read it', { derived: '$XDG_DATA_HOME/svc' }),
+
+  'database.url': key<string | null>(
+    'text',
+    textSchema
+      .superRefine((url, context) => {
+        const found = parseDatabaseUrl(url);
+        if (typeof found === 'string') context.addIssue({ code: 'custom', message: found });
+      })
+      .nullable(),
+    null,
+    'PostgreSQL database, postgres://user:password@host:port/database; if unset, the embedded database in data_dir',
+    { secret: true },
+  ),
+  'database.ca': optionalPath("Certificates (PEM) that PostgreSQL's certificate is verified with"),
+  'database.pool': integer(16, 2, 500, 'Connections to PostgreSQL for reads and writes'),
 
   'server.listen': address('127.0.0.1:8080', 'Public HTTP listener'),
   'server.role': choice(['plane', 'node'], 'plane', 'plane, or node for a remote node'),

@@ -23,7 +23,11 @@ const segments = segmentReader(reader, folder);
 const write: WriteSegment = source.kind === 'sqlite' ? (segment) => writeSegmentFile(folder, segment) : null;
 let index: Promise<SearchIndex> | null = null;
 const search = () => {
-  index ??= SearchIndex.open(search_path, reader, segments);
+  index ??= SearchIndex.open(search_path, reader, segments).catch((error: unknown) => {
+    // The next call tries again, for example when the database is back.
+    index = null;
+    throw error;
+  });
   return index;
 };
 

@@ -21,6 +21,7 @@ import {
   isLoopback,
   parseAddress,
 } from '../core/config.ts';
+import { parseDatabaseUrl } from '../core/database-url.ts';
 import { MAIN_NODE, NODE_ID } from '../core/node.ts';
 import { invalid } from '../core/problem.ts';
 
@@ -87,7 +88,7 @@ export function loadConfig(sources: ConfigSources): Config {
   derive('internal_grpc.security.cert_dir', join(entry('data_dir').value, 'internal-grpc'));
   const repo = findRepository(sources.cwd);
   derive('worktree.repo_roots', repo === null ? [] : [repo]);
-  warnings.push(...openMetrics(entry));
+  warnings.push(...openMetrics(entry), ...passwordInArguments(entry));
   derive('logging.format', sources.tty && entry('logging.output').value === null ? 'text' : 'json');
 
   return { entry, get: (key) => entry(key).value, file, warnings };
@@ -99,6 +100,16 @@ function openMetrics(entry: Config['entry']): string[] {
   const is_near = isLoopback(parseAddress(listen)?.host ?? '') && !entry('server.behind_proxy').value;
   if (!entry('metrics.open').value || is_near) return [];
   return [`metrics.open: everyone who can reach ${listen} can read /metrics without a token`];
+}
+
+/** The URL of a database may be an argument, because it need not contain a password. */
+function passwordInArguments(entry: Config['entry']): string[] {
+  const { value, origin, source } = entry('database.url');
+  const address = value === null ? null : parseDatabaseUrl(value);
+  if (origin !== 'flag' || address === null || typeof address === 'string') return [];
+  return address.password === null
+    ? []
+    : [`${source} contains a password, which other users can read: use SVC_DATABASE_URL_FILE instead`];
 }
 
 /** The reasons why the process must not start with this configuration; empty if it may. */

@@ -21,12 +21,11 @@ import { IdempotencyKeys } from '../server/idempotency.ts';
 import { Metrics } from '../server/metrics.ts';
 import { Streams } from '../server/sse.ts';
 import { planeIdentity } from '../store/plane-id.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
-import { DATABASE_FILE } from './data-dir.ts';
+import { openDatabase } from './database.ts';
 import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 import type { StartContext } from './start.ts';
@@ -48,13 +47,14 @@ export interface OpenedCore {
 export async function openCore(
   config: Config,
   env: NodeJS.ProcessEnv,
-  { data_dir, opened }: StartContext,
+  { data_dir, opened, fail }: StartContext,
   features: FeatureSet,
 ): Promise<OpenedCore> {
   const clock = systemClock;
   const log_file = openConfiguredLog(config);
   const { log } = log_file;
-  const store = await openSqlite({ path: join(data_dir, DATABASE_FILE), log });
+  const key = await loadSecretKey(join(data_dir, 'secret.key'));
+  const store = await openDatabase({ config, data_dir, key, clock, log, onLost: fail });
   opened.push(() => store.close());
   const common = { store, clock, log };
   const identity = await planeIdentity(store, clock);
@@ -64,7 +64,6 @@ export async function openCore(
     (await settingsConflict(config, env, roots, changed)) ??
     (await rootConflict({ config, store, roots, before, changed }));
   const settings = await openSettings({ ...common, config, audit, conflict });
-  const key = await loadSecretKey(join(data_dir, 'secret.key'));
   const session_tokens = new SessionTokens(key);
   const may_call = config.get('internal_grpc.enabled');
   const secrets = new Secrets({

@@ -19,6 +19,7 @@ import { directExec } from '../node/processes/exec.ts';
 import { systemTool } from '../node/processes/tools.ts';
 import { refusals } from './config.ts';
 import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
+import { databaseCheck } from './doctor-database.ts';
 import { linkChecks } from './doctor-link.ts';
 import { presetChecks } from './doctor-presets.ts';
 import { type Holder, holderOf } from './lock.ts';
@@ -50,6 +51,8 @@ export async function doctor(
   checks.push(await gitCheck(user, env));
   checks.push(configCheck(config), ...config.warnings.map((text) => failed('configuration', text)));
   checks.push(await dataDirCheck(data_dir), await diskCheck(data_dir));
+  const database = isNode(config) ? null : await databaseCheck(config);
+  if (database) checks.push(database);
   const holder = holderOf(data_dir);
   for (const key of listenersOf(config)) checks.push(await listenerCheck(config, key, holder));
   if (holder) checks.push(await (isNode(config) ? runningNodeCheck(holder) : planeCheck(holder)));

@@ -26,13 +26,16 @@ export function openLocal(io: Io): Local {
     },
     holderOf: async (data_dir) => (await import('./lock.ts')).holderOf(data_dir),
     terminate,
-    backup: async (data_dir, file) => {
-      const { backup } = await import('./backup.ts');
+    backup: async (config, file) => {
+      const [{ backup }, { requireEmbeddedDatabase }] = await loadBackup();
+      const data_dir = config.get('data_dir');
+      requireEmbeddedDatabase(config, `back it up with pg_dump, and copy ${join(data_dir, 'secret.key')}`);
       return backup(data_dir, file, version, systemClock.now());
     },
-    restore: async (data_dir, file) => {
-      const { restore } = await import('./backup.ts');
-      return restore(data_dir, file, systemClock.now());
+    restore: async (config, file) => {
+      const [{ restore }, { requireEmbeddedDatabase }] = await loadBackup();
+      requireEmbeddedDatabase(config, 'restore it with pg_restore while svc is stopped');
+      return restore(config.get('data_dir'), file, systemClock.now());
     },
     doctor: async (flags, options) => {
       const { doctor } = await import('./doctor.ts');
@@ -40,6 +43,10 @@ export function openLocal(io: Io): Local {
     },
     openBrowser: (url) => openBrowser(url, io),
   };
+}
+
+function loadBackup() {
+  return Promise.all([import('./backup.ts'), import('./database.ts')]);
 }
 
 async function terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<PlaneHolder> {

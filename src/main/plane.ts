@@ -5,6 +5,7 @@
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import type { Config } from '../core/config.ts';
+import type { Problem } from '../core/problem.ts';
 import { openAccounts } from '../features/accounts/index.ts';
 import type { JoinChallenge } from '../features/accounts/join.ts';
 import { openActorMethods } from '../features/actors/index.ts';
@@ -46,6 +47,8 @@ export interface Plane {
   /** Warnings about settings that are valid but probably unintended. They were already logged. */
   warnings: string[];
   log: Logger;
+  /** Resolves if the plane cannot continue. Then close it. */
+  failed: Promise<Problem>;
   /** Reopens the log file (SIGHUP). */
   reopenLog(): void;
   /** Drains and stops, usually within `limits.plane_stop_ms`. Agents keep running. */
@@ -58,7 +61,7 @@ export function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plan
 }
 
 async function open(config: Config, env: NodeJS.ProcessEnv, context: StartContext): Promise<Plane> {
-  const { opened, data_dir } = context;
+  const { opened, data_dir, failed } = context;
   const features = new FeatureSet();
   const shared = await openCore(config, env, context, features);
   const { core, machine } = shared;
@@ -96,7 +99,8 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: StartContex
     log.info('plane stopped');
   };
   const { reopenLog } = shared;
-  return { url, localhost_taken, data_dir, join: challenge, adopted, warnings, log, reopenLog, close };
+  const facts = { url, localhost_taken, data_dir, join: challenge, adopted, warnings };
+  return { ...facts, log, failed, reopenLog, close };
 }
 
 /** Opens the features. Each uses the core and the features above it in this list. */

@@ -5,7 +5,7 @@ import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import type { Io } from '../cli/context.ts';
 import { type Config, parseAddress } from '../core/config.ts';
-import { invalid } from '../core/problem.ts';
+import { invalid, type Problem } from '../core/problem.ts';
 import { banner, forBrowsers, nodeBanner } from './banner.ts';
 import { refusals } from './config.ts';
 import { limits } from './limits.ts';
@@ -14,11 +14,13 @@ import { portHolder } from './port-holder.ts';
 /** The interface of both roles for the process that runs them. */
 interface Service {
   log: Logger;
+  /** Resolves if the service cannot continue. */
+  failed?: Promise<Problem>;
   reopenLog(): void;
   close(): Promise<void>;
 }
 
-/** Returns the exit code, 0 after an orderly shutdown. */
+/** Returns the exit code, 0 after an orderly shutdown. Throws why the service could not start or continue. */
 export async function serve(config: Config, io: Io): Promise<number> {
   const refused = refusals(config);
   if (refused.length > 0) throw invalid(refused.join('\n'), 'invalid_config');
@@ -40,6 +42,7 @@ export async function serve(config: Config, io: Io): Promise<number> {
   // If the log goes to the terminal, a hang-up ends the service, as it ends other programs there.
   const hangsUp = config.get('logging.output') === null && Boolean(io.stderr.isTTY);
   let stop = () => {};
+  let failure: Problem | null = null;
   const onHangUp = () => (hangsUp ? stop() : service.reopenLog());
   process.on('SIGHUP', onHangUp);
   try {
@@ -48,10 +51,15 @@ export async function serve(config: Config, io: Io): Promise<number> {
       process.once('SIGTERM', () => resolve());
       if (io.signal.aborted) resolve();
       io.signal.addEventListener('abort', () => resolve(), { once: true });
+      void service.failed?.then((problem) => {
+        failure = problem;
+        log.error(`${problem.message}: stopping, and agents keep running`);
+        resolve();
+      });
     });
     const late = setTimeout(() => {
       log.warn('shutdown takes too long: exiting like a crash, which loses nothing');
-      process.exit(0);
+      process.exit(failure === null ? 0 : 1);
     }, limits.plane_stop_ms);
     await service.close();
     clearTimeout(late);
@@ -59,6 +67,7 @@ export async function serve(config: Config, io: Io): Promise<number> {
     process.off('SIGHUP', onHangUp);
     process.off('uncaughtException', onFault);
   }
+  if (failure !== null) throw failure;
   return 0;
 }
 

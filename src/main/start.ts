@@ -4,6 +4,7 @@
  */
 import { rfc3339, systemClock } from '../base/clock.ts';
 import type { Config } from '../core/config.ts';
+import type { Problem } from '../core/problem.ts';
 import { Closing } from './closing.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
@@ -14,6 +15,10 @@ export interface StartContext {
   opened: Closing;
   /** Records the URL of the process, for a second start and for the CLI. */
   listening(url: string): void;
+  /** Reports that the process cannot continue and must stop. Only the first call has an effect. */
+  fail(problem: Problem): void;
+  /** Resolves once `fail` was called. */
+  failed: Promise<Problem>;
 }
 
 /** Throws a Problem if the data directory is not usable, and the errors of `open`. */
@@ -22,8 +27,9 @@ export async function start<T>(config: Config, open: (context: StartContext) => 
   const lock = lockDataDir(data_dir, rfc3339(systemClock.now()));
   const opened = new Closing();
   opened.push(() => lock.release());
+  const { promise: failed, resolve: fail } = Promise.withResolvers<Problem>();
   try {
-    return await open({ data_dir, opened, listening: (url) => lock.listening(url) });
+    return await open({ data_dir, opened, listening: (url) => lock.listening(url), fail, failed });
   } catch (error) {
     await opened.close();
     throw error;

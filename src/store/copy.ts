@@ -6,10 +6,9 @@ import { existsSync } from 'node:fs';
 import { chmod, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { Connection } from './connection.ts';
-import { skipTo } from './event-rows/heads.ts';
-import { appendEvents } from './event-rows/write.ts';
 import { quickCheck } from './integrity.ts';
 import { limits } from './limits.ts';
+import { recordRestore, skipNumbers } from './restored.ts';
 import { WriteTransaction } from './transaction.ts';
 
 /** Writes a snapshot of `from` to the new file `to` (mode 0600). On an error, deletes `to` and throws. */
@@ -66,22 +65,14 @@ export async function skipLogNumbers(copy: string, replaced: string | null, now_
       .all();
     const writer = new WriteTransaction(new Connection(db), []);
     for (const { id, num, last_seq } of heads) {
-      const copied_seq = Number(last_seq);
+      const log = { agent_num: Number(num), last_seq: Number(last_seq) };
       const skip_to_seq =
         replaced_heads === null
-          ? copied_seq + limits.restore_jump_events
-          : (replaced_heads.get(String(id)) ?? copied_seq);
-      if (skip_to_seq <= copied_seq) continue;
-      await skipTo(writer, Number(num), skip_to_seq);
-      const error = 'the service was restored from a backup; events since then are not in it';
-      const data = JSON.stringify({ code: 'log_gap', error, from: copied_seq + 1, to: skip_to_seq });
-      const gap = { ts_ms: now_ms, type: 'error', data } as const;
-      const no_output = { session_id: null, stream: null, offset: null, partial: false };
-      await appendEvents(writer, Number(num), [{ ...gap, ...no_output }]);
+          ? log.last_seq + limits.restore_jump_events
+          : (replaced_heads.get(String(id)) ?? log.last_seq);
+      await skipNumbers(writer, log, skip_to_seq, now_ms);
     }
-    db.prepare(
-      "INSERT INTO meta (key, value) VALUES ('restored_at_ms', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-    ).run(String(now_ms));
+    await recordRestore(writer, now_ms);
     db.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
   } finally {
     db.close();

@@ -28,6 +28,11 @@ export function planeId(reader: Reader): Promise<string | undefined> {
   return find(reader, 'plane_id');
 }
 
+/** The fingerprint of the data directory that the database belongs to: `fingerprint` if it has belonged to none. Idempotent. */
+export function boundDataDir(store: Store, fingerprint: string): Promise<string> {
+  return store.write((tx) => findOrInsert(tx, 'data_dir', fingerprint));
+}
+
 /** The incarnation according to the database; 0 in a database without an identity. */
 export async function currentIncarnation(reader: Reader): Promise<number> {
   const [created, restored] = [await find(reader, 'incarnation'), await find(reader, 'restored_at_ms')];

@@ -99,10 +99,12 @@ export type StoreSource = { kind: 'sqlite'; path: string } | ({ kind: 'postgres'
 
 /** A database on a server, and how to connect to it. */
 export interface PostgresServer {
-  /** `postgres://user:password@host:port/database`, or `?host=/folder` for a socket. */
+  /** `postgres://user:password@host:port/database`, or `?host=/folder` for a socket. See `parseDatabaseUrl`. */
   url: string;
+  /** Certificates (PEM) that the server's certificate is verified with. Absent: those of well-known authorities. */
+  ca?: string | undefined;
   /** Transactions run again until this long after the connection was lost. Absent: `limits.lost_ms_max`. */
-  lost_ms_max?: number;
+  lost_ms_max?: number | undefined;
 }
 
 /** Reads a store's data, for example in a worker. */

@@ -43,6 +43,12 @@ export class PostgresProxy {
     this.#refuse = refuse;
   }
 
+  /** Loses all connections, and refuses new ones until `accept`. */
+  cut(): void {
+    this.#refuse = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   /** Accepts connections again. */
   accept(): void {
     this.#refuse = false;

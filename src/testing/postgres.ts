@@ -103,7 +103,7 @@ async function createTemplate(server: string): Promise<string> {
       // It gets its name when it is complete.
       await client.query(`DROP DATABASE IF EXISTS ${name}_new`);
       await client.query(`CREATE DATABASE ${name}_new TEMPLATE template0`);
-      await migrate(withDatabase(server, `${name}_new`));
+      await migrate({ url: withDatabase(server, `${name}_new`) });
       await client.query(`ALTER DATABASE ${name}_new RENAME TO ${name}`);
     }
     return name;

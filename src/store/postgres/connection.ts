@@ -1,9 +1,12 @@
 /** Connections to PostgreSQL: they send statements without waiting for the answers to earlier ones. */
 import pg from 'pg';
 import type { Logger } from '../../base/log.ts';
+import type { Problem } from '../../core/problem.ts';
 import type { PostgresServer } from '../store.ts';
+import { clientConfig } from './client-config.ts';
 import { toParameter, types } from './dialect.ts';
 import { Disconnected, isDisconnection } from './errors.ts';
+import { HISTORY } from './history.ts';
 import { limits } from './limits.ts';
 
 /**
@@ -15,14 +18,6 @@ export interface Result {
   command: string;
   changes: number;
 }
-
-/**
- * Identifies the history of a server's transactions. It differs after a failover to a standby, which may lack the last
- * commits, and whose transaction ids say nothing about those of the old server.
- */
-const HISTORY = `
-  SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) AS history
-  FROM pg_control_system()`;
 
 export class Connection {
   readonly history: string;
@@ -63,6 +58,12 @@ export class Connection {
 
 export interface PostgresOptions extends PostgresServer {
   log: Logger;
+  /** How many connections read and write, at least 2. Absent: `limits.connections`. */
+  connections?: number;
+  /** The plane that opens the database, for others that find it in use, for example `pid 1 on host`. */
+  holder?: string;
+  /** Called once if another plane has taken the database over. Nothing can be written any more. */
+  onClaimLost?: (problem: Problem) => void;
 }
 
 /** A bounded number of connections, which are opened when they are needed. */
@@ -71,21 +72,15 @@ export class ConnectionPool {
   readonly #histories = new WeakMap<object, string>();
 
   /** `settings` are settings of the server for these connections. */
-  constructor({ url, log }: PostgresOptions, size: number, settings: Record<string, string> = {}) {
-    const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
+  constructor(options: PostgresOptions, size: number, settings: Record<string, string> = {}) {
     this.#pool = new pg.Pool({
-      connectionString: url,
-      application_name: 'svc',
+      ...clientConfig(options, settings),
       max: size,
       pipeline: true,
       types,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: limits.keepalive_ms,
-      connectionTimeoutMillis: limits.connect_ms_max,
       idleTimeoutMillis: limits.idle_ms,
       lock_timeout: limits.lock_ms_max,
       idle_in_transaction_session_timeout: limits.silent_transaction_ms_max,
-      ...(options.length > 0 && { options: options.join(' ') }),
       onConnect: async (client: pg.ClientBase) => {
         // Statements report the loss of their connection. Without a listener, it would end the process too.
         client.on('error', () => {});
@@ -93,7 +88,10 @@ export class ConnectionPool {
         this.#histories.set(client, rows[0]!.history);
       },
     });
-    this.#pool.on('error', (error) => log.warn({ err: error }, 'lost an unused connection to PostgreSQL'));
+    // The error has the client with its settings as a property.
+    this.#pool.on('error', ({ message }) =>
+      options.log.warn({ reason: message }, 'lost an unused connection to PostgreSQL'),
+    );
   }
 
   /** Waits for a connection. The caller releases it. Throws `Disconnected`. */

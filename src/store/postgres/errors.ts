@@ -19,7 +19,8 @@ export class Again extends Error {
 
 function sqlState(error: unknown): string | null {
   const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
+  // No SQLSTATE begins like the codes of the system, such as EPIPE.
+  return typeof code === 'string' && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : null;
 }
 
 /** With these, the server ends the connection. */
@@ -30,6 +31,26 @@ export function isDisconnection(error: unknown): boolean {
   if (error instanceof TypeError || error instanceof RangeError) return false;
   const state = sqlState(error);
   return state === null || state.startsWith('08') || endings.has(state);
+}
+
+/** Whether a lock was not obtained within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === '55P03';
+}
+
+/** The server, or its machine, is starting. */
+const startings = new Set(['57P03', 'ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN']);
+
+/** Whether a connection could not be opened because the server may not have started yet. */
+export function mayBeStarting(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && startings.has(code);
+}
+
+/** What went wrong, in one line. An error to connect to several addresses has no message. */
+export function reasonOf(error: unknown): string {
+  const { message, errors } = error as { message: string; errors?: readonly Error[] };
+  return (message || errors?.[0]?.message || String(error)).split('\n')[0]!;
 }
 
 /** No serial order, a deadlock, a lock that could not be obtained in time. */

@@ -1,10 +1,8 @@
-/** Limits of the PostgreSQL store, which no setting enables yet. Names end with their unit. */
+/** Limits of the PostgreSQL store. Names end with their unit. */
 
 export const limits = {
-  /** Connections to PostgreSQL that write at the same time. */
-  writers_max: 8,
-  /** Connections to PostgreSQL that read at the same time. */
-  readers_max: 8,
+  /** Connections to PostgreSQL: half of them read, half of them write. */
+  connections: 16,
   /** Connections with which the worker of the event log reads PostgreSQL. */
   worker_readers_max: 2,
   /** How long a transaction waits for a connection to PostgreSQL. */
@@ -17,6 +15,16 @@ export const limits = {
   silent_transaction_ms_max: 5_000,
   /** How long a statement waits for a lock in PostgreSQL before its transaction runs again. */
   lock_ms_max: 3_000,
+  /** How long a plane that starts waits until PostgreSQL releases the claim of one that has ended. */
+  claim_wait_ms: 3_000,
+  /** Interval at which a plane checks that it has its claim, and between attempts to get it back. */
+  claim_check_ms: 1_000,
+  /** A connection to PostgreSQL that does not answer a check of the claim for this long is closed. */
+  claim_answer_ms_max: 5_000,
+  /** PostgreSQL releases the claim of a plane that its network does not reach for this long. */
+  claim_unreachable_ms_max: 10_000,
+  /** How long a plane that starts waits for the last writes of its predecessor. */
+  last_writes_ms_max: 15_000,
   /** How often a transaction runs that conflicts with others. */
   attempts_max: 6,
   /** A transaction excludes all other writes from this attempt on. */

@@ -22,15 +22,15 @@ async function openEmpty(options?: string): Promise<string> {
 
 it('runs each step once, whichever of several programs comes first', async () => {
   const url = await openEmpty();
-  const counts = await Promise.all([migrate(url), migrate(url), migrate(url)]);
+  const counts = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
   expect(counts.toSorted()).toEqual([0, 0, steps.length]);
-  expect(await migrate(url)).toBe(0);
+  expect(await migrate({ url })).toBe(0);
 });
 
 it('runs later steps of SQLite with the types of PostgreSQL', async () => {
   const url = await openEmpty();
-  await migrate(url, ['CREATE TABLE a (x INTEGER);']);
-  await migrate(url, ['', 'ALTER TABLE a ADD COLUMN y TEXT; ALTER TABLE a ADD COLUMN z BLOB;']);
+  await migrate({ url }, ['CREATE TABLE a (x INTEGER);']);
+  await migrate({ url }, ['', 'ALTER TABLE a ADD COLUMN y TEXT; ALTER TABLE a ADD COLUMN z BLOB;']);
   const columns = await execute(
     url,
     `SELECT column_name AS name, data_type AS type, collation_name AS collation FROM information_schema.columns
@@ -46,8 +46,8 @@ it('runs later steps of SQLite with the types of PostgreSQL', async () => {
 
 it('rolls a failed step back, and runs it again', async () => {
   const url = await openEmpty();
-  await migrate(url, ['CREATE TABLE a (x INTEGER);']);
-  const failing = migrate(url, [
+  await migrate({ url }, ['CREATE TABLE a (x INTEGER);']);
+  const failing = migrate({ url }, [
     '',
     'CREATE TABLE b (x INTEGER);',
     'CREATE TABLE c (x INTEGER); SELECT 1 / 0;',
@@ -56,17 +56,19 @@ it('rolls a failed step back, and runs it again', async () => {
   expect(await execute(url, `SELECT to_regclass('b') AS b, to_regclass('c') AS c`)).toEqual([
     { b: 'b', c: null },
   ]);
-  expect(await migrate(url, ['', '', 'CREATE TABLE c (x INTEGER);'])).toBe(1);
+  expect(await migrate({ url }, ['', '', 'CREATE TABLE c (x INTEGER);'])).toBe(1);
 });
 
 it('rejects a database with a newer schema', async () => {
   const url = await openEmpty();
-  await migrate(url, ['', '']);
-  await expect(migrate(url, [''])).rejects.toBeInstanceOf(DatabaseTooNew);
-  await expect(migrate(url, [''])).rejects.toThrow(/schema version 28, but .* up to 27: start a newer svc$/);
+  await migrate({ url }, ['', '']);
+  await expect(migrate({ url }, [''])).rejects.toBeInstanceOf(DatabaseTooNew);
+  await expect(migrate({ url }, [''])).rejects.toThrow(
+    /schema version 28, but .* up to 27: start a newer svc$/,
+  );
 });
 
 it('rejects a database whose encoding is not UTF-8', async () => {
   const url = await openEmpty(`ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'`);
-  await expect(migrate(url)).rejects.toBeInstanceOf(UnsupportedDatabase);
+  await expect(migrate({ url })).rejects.toBeInstanceOf(UnsupportedDatabase);
 });

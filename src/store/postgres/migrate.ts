@@ -5,7 +5,8 @@
  */
 import pg from 'pg';
 import { DatabaseTooNew, migrations } from '../migrate.ts';
-import { limits } from './limits.ts';
+import type { PostgresServer } from '../store.ts';
+import { clientConfig } from './client-config.ts';
 import { sql as accounts } from './schema/accounts.ts';
 import { sql as agents } from './schema/agents.ts';
 import { sql as events } from './schema/events.ts';
@@ -36,12 +37,8 @@ export class UnsupportedDatabase extends Error {
  * Runs the missing steps, each in its own transaction, and returns how many there were. Waits while another program
  * does. Throws `DatabaseTooNew`, `UnsupportedDatabase`, or the driver's error.
  */
-export async function migrate(url: string, all_steps: readonly string[] = steps): Promise<number> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'svc',
-    connectionTimeoutMillis: limits.connect_ms_max,
-  });
+export async function migrate(server: PostgresServer, all_steps: readonly string[] = steps): Promise<number> {
+  const client = new pg.Client(clientConfig(server));
   client.on('error', () => {});
   await client.connect();
   try {
@@ -67,12 +64,15 @@ export async function migrate(url: string, all_steps: readonly string[] = steps)
   }
 }
 
-async function checkSupported(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: string; encoding: string }>(
-    `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding`,
+/** Throws `UnsupportedDatabase`. */
+export async function checkSupported(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: string; encoding: string; is_standby: boolean }>(
+    `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+      pg_is_in_recovery() AS is_standby`,
   );
-  const { version, encoding } = rows[0]!;
+  const { version, encoding, is_standby } = rows[0]!;
   if (Number(version) < 140_000) throw new UnsupportedDatabase('svc needs PostgreSQL 14 or later');
+  if (is_standby) throw new UnsupportedDatabase('the server is a standby, which only reads; use the primary');
   if (encoding !== 'UTF8') {
     throw new UnsupportedDatabase(
       `the database has the encoding ${encoding}; create it with ENCODING 'UTF8' TEMPLATE template0`,

@@ -5,28 +5,27 @@
  */
 import { callerOf, checkNotInBody } from '../body.ts';
 import type { Appended, IngestBatch, Reader, Store, StoreSource, Tx } from '../store.ts';
+import { Claim } from './claim.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
 import { storageProblem } from './errors.ts';
 import { Ingest } from './ingest.ts';
 import { limits } from './limits.ts';
-import { migrate } from './migrate.ts';
 import { Reads } from './reads.ts';
 import { Writes } from './writes.ts';
 
 /**
- * Connects to the database, and creates or upgrades its schema. Throws `DatabaseTooNew`, `UnsupportedDatabase`, or the
- * driver's error if the database cannot be reached.
+ * Connects to the database, claims it for this plane, and creates or upgrades its schema. Throws the problem
+ * `database_in_use` if another plane has it, `database_unreachable`, `DatabaseTooNew` or `UnsupportedDatabase`.
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  const steps = await migrate(options.url);
-  if (steps > 0) options.log.info({ steps }, 'database schema is up to date');
-  return new PostgresStore(options);
+  return new PostgresStore(options, await Claim.acquire(options));
 }
 
 class PostgresStore implements Store {
   readonly source: StoreSource;
   readonly files = null;
   readonly #options: PostgresOptions;
+  readonly #claim: Claim;
   /** Identifies the store. */
   readonly #database = {};
   readonly #reads: Reads;
@@ -36,14 +35,16 @@ class PostgresStore implements Store {
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
-  constructor(options: PostgresOptions) {
+  constructor(options: PostgresOptions, claim: Claim) {
     this.#options = options;
-    const { log: _, ...server } = options;
-    this.source = { kind: 'postgres', ...server };
-    this.#reads = new Reads(this.#database, options, limits.readers_max);
+    this.#claim = claim;
+    const { url, ca, lost_ms_max } = options;
+    this.source = { kind: 'postgres', url, ca, lost_ms_max };
+    const connections = options.connections ?? limits.connections;
+    this.#reads = new Reads(this.#database, options, Math.floor(connections / 2));
     // A scan of a whole table would conflict with every change of the table.
-    this.#writers = new ConnectionPool(options, limits.writers_max, { enable_seqscan: 'off' });
-    this.#writes = new Writes(this.#database, this.#writers, options);
+    this.#writers = new ConnectionPool(options, Math.ceil(connections / 2), { enable_seqscan: 'off' });
+    this.#writes = new Writes({ database: this.#database, pool: this.#writers, claim, options });
     this.#ingest = new Ingest(this.#writes);
   }
 
@@ -73,6 +74,7 @@ class PostgresStore implements Store {
   async #close(): Promise<void> {
     await Promise.allSettled(this.#running);
     await Promise.all([this.#reads.close(), this.#writers.close()]);
+    await this.#claim.close();
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

@@ -6,7 +6,7 @@ import { migrate } from '../migrate.ts';
 
 /** Tables that only one of the databases needs. */
 const sqlite_only = "name LIKE 'sqlite%' OR name LIKE 'messages_words%'";
-const postgres_only = "'gate', 'schema_version', 'segment_blocks'";
+const postgres_only = "'gate', 'plane_claim', 'schema_version', 'segment_blocks'";
 
 let sqlite: DatabaseSync;
 let postgres: TestDatabase | undefined;

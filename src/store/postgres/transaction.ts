@@ -1,7 +1,9 @@
 /** Transactions on PostgreSQL, as their bodies see them. */
 import type { Compilable } from 'kysely';
+import { Problem } from '../../core/problem.ts';
 import { Body, Memos } from '../body.ts';
 import type { Reader, Tx } from '../store.ts';
+import type { Claim } from './claim.ts';
 import type { Connection, Result } from './connection.ts';
 import { kysely } from './dialect.ts';
 import { limits } from './limits.ts';
@@ -93,6 +95,7 @@ export class ReadTransaction extends Body implements Reader {
     if (!this.#begun) {
       this.#begun = true;
       for (const statement of this.#opening) this.inBackground(this.connection.query(statement));
+      this.onBegun();
     }
     try {
       return await this.waitFor(this.connection.query(sql, parameters, as_arrays));
@@ -101,6 +104,9 @@ export class ReadTransaction extends Body implements Reader {
       throw this.#failure;
     }
   }
+
+  /** Called after the opening statements were sent, before the first one of the body. */
+  protected onBegun(): void {}
 
   /** A failure is reported by the next statement, or by the commit. */
   protected inBackground(answer: Promise<unknown>): void {
@@ -117,8 +123,15 @@ const XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
 export class WriteTransaction extends ReadTransaction implements Tx {
   /** To call after the commit, in this order. */
   readonly callbacks: (() => void)[] = [];
+  readonly #claim: Claim;
+  #claimed: Promise<void> | undefined;
   #xid: string | null = null;
   #xid_read: Promise<void> | undefined;
+
+  constructor(database: object, connection: Connection, opening: readonly string[], claim: Claim) {
+    super(database, connection, opening);
+    this.#claim = claim;
+  }
 
   /** The id of the transaction, with which its outcome can be looked up. Null if it changed nothing. */
   get xid(): string | null {
@@ -167,7 +180,21 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     return answer;
   }
 
+  protected override onBegun(): void {
+    const { statement } = this.#claim;
+    this.#claimed = this.connection.query(statement).then((answer) => this.#claim.check(answer));
+    this.inBackground(this.#claimed);
+  }
+
+  /** Resolves if the plane has the claim, or if that is not known. Throws the problem `claim_lost`. */
+  async claimed(): Promise<void> {
+    await this.#claimed?.catch((error: unknown) => {
+      if (error instanceof Problem) throw error;
+    });
+  }
+
   override async commit(): Promise<void> {
+    await this.claimed();
     // Without the id, the outcome of a lost commit could not be looked up.
     await this.#xid_read?.catch(() => {});
     await super.commit();

@@ -10,6 +10,7 @@ import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Caller } from '../body.ts';
+import type { Claim } from './claim.ts';
 import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
 import { Again, canRunAgain, Disconnected, storageFailed } from './errors.ts';
@@ -28,21 +29,25 @@ export interface Write<T> {
 export class Writes {
   readonly #database: object;
   readonly #pool: ConnectionPool;
+  readonly #claim: Claim;
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
 
   /** `database` identifies the store. */
-  constructor(database: object, pool: ConnectionPool, options: PostgresOptions) {
+  constructor(of: { database: object; pool: ConnectionPool; claim: Claim; options: PostgresOptions }) {
+    const { database, pool, claim, options } = of;
     this.#database = database;
     this.#pool = pool;
+    this.#claim = claim;
     this.#log = options.log;
     this.#lost_ms_max = lostMsMax(options);
   }
 
   /**
    * Resolves to what the body returned, after the commit and the body's callbacks. Throws what the body throws, the
-   * database's error, or the problem `unavailable` if it is not known whether the body was committed.
+   * database's error, the problem `claim_lost` if another plane writes to the database, or the problem `unavailable` if it
+   * is not known whether the body was committed.
    */
   run<T>(write: Write<T>): Promise<T> {
     return untilDone(this.#lost_ms_max, (attempt) => this.#attempt(write, attempt));
@@ -53,13 +58,14 @@ export class Writes {
     try {
       const mode = attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
       const opening = [`BEGIN ISOLATION LEVEL ${isolation}`, `LOCK TABLE gate IN ${mode} MODE`];
-      const tx = new WriteTransaction(this.#database, connection, opening);
+      const tx = new WriteTransaction(this.#database, connection, opening, this.#claim);
       let value: T;
       try {
         value = await tx.execute(body, caller);
       } catch (error) {
         tx.finish();
-        // The body may have thrown something else because of it.
+        // The body may have thrown something else because of it, or because it read what another plane wrote.
+        await tx.claimed();
         throw canRunAgain(tx.failure) ? tx.failure : error;
       }
       if (BODIES_RUN_TWICE && attempt === 1) {

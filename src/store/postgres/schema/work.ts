@@ -104,4 +104,7 @@ CREATE TABLE timers (
 CREATE INDEX timers_due ON timers(due_at);
 -- Contains no rows. A write that often has to run again locks it, see writes.ts.
 CREATE TABLE gate ();
+-- One row: the plane that may write, see claim.ts.
+CREATE TABLE plane_claim (number INTEGER NOT NULL, holder TEXT NOT NULL);
+INSERT INTO plane_claim VALUES (0, '');
 `;

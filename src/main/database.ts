@@ -1,0 +1,120 @@
+/** Opens the database of a plane: the embedded one in the data directory, or the one that `database.url` names. */
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { type Clock, rfc3339 } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import { subkey } from '../base/secret-key.ts';
+import type { Config } from '../core/config.ts';
+import { describeDatabase, parseDatabaseUrl } from '../core/database-url.ts';
+import { invalid, Problem } from '../core/problem.ts';
+import { boundDataDir } from '../store/plane-id.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { DATABASE_FILE } from './data-dir.ts';
+
+/** Exists in a data directory that is used with PostgreSQL, and names the database. */
+const MARK_FILE = 'postgresql';
+
+export interface DatabaseContext {
+  config: Config;
+  data_dir: string;
+  /** Of the data directory. */
+  key: Uint8Array;
+  clock: Clock;
+  log: Logger;
+  /** Called at most once if the plane must stop, because another one has taken over the database. */
+  onLost(problem: Problem): void;
+}
+
+/** The database on a server for people, without the password; null for the embedded one. */
+export function serverDatabase(config: Config): string | null {
+  const url = config.get('database.url');
+  const address = url === null ? url : parseDatabaseUrl(url);
+  return address === null || typeof address === 'string' ? null : describeDatabase(address);
+}
+
+/** Throws a Problem if the plane's data is not in the data directory. `instead` says what to do for PostgreSQL. */
+export function requireEmbeddedDatabase(config: Config, instead: string): void {
+  const database = serverDatabase(config) ?? markedDatabase(config.get('data_dir'));
+  if (database === null) return;
+  const message = `the data is in the PostgreSQL database ${database}: ${instead}`;
+  throw new Problem('conflict', 'backup_refused', message);
+}
+
+/** The PostgreSQL database that the data directory was used with last; null if there was none. */
+function markedDatabase(data_dir: string): string | null {
+  const path = join(data_dir, MARK_FILE);
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
+}
+
+/**
+ * The caller closes the store. Throws a Problem if the database cannot be used, or if it or the data directory belongs to
+ * another one.
+ */
+export async function openDatabase(context: DatabaseContext): Promise<Store> {
+  const { config, data_dir, log } = context;
+  const url = config.get('database.url');
+  if (url !== null) return openServerDatabase(context, url);
+  const marked = markedDatabase(data_dir);
+  if (marked !== null) {
+    throw invalid(
+      `data directory ${data_dir} is used with the PostgreSQL database ${marked}: set database.url, or delete ${join(data_dir, MARK_FILE)} to use the embedded database`,
+      'invalid_config',
+    );
+  }
+  return openSqlite({ path: join(data_dir, DATABASE_FILE), log });
+}
+
+/** The certificates that the server's certificate is verified with. Throws a Problem if the file cannot be read. */
+export async function readDatabaseCa(config: Config): Promise<string | undefined> {
+  const path = config.get('database.ca');
+  if (path === null) return undefined;
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw invalid(`database.ca ${path} cannot be read: ${error.code ?? error.message}`, 'invalid_config');
+  });
+}
+
+async function openServerDatabase(context: DatabaseContext, url: string): Promise<Store> {
+  const { config, data_dir, key, clock, log, onLost } = context;
+  // Loaded on demand, because most planes do not need the driver.
+  const { openPostgres } = await import('../store/postgres/postgres.ts');
+  const { continueAfterMove } = await import('../store/postgres/place.ts');
+  if (existsSync(join(data_dir, DATABASE_FILE))) {
+    log.warn(
+      { data_dir },
+      'the embedded database in the data directory is not used, because database.url is set',
+    );
+  }
+  const store = await openPostgres({
+    ...{ url, ca: await readDatabaseCa(config), connections: config.get('database.pool'), log },
+    holder: `pid ${process.pid} on ${hostname()} since ${rfc3339(clock.now())}`,
+    onClaimLost: onLost,
+  });
+  try {
+    await bind(store, key, data_dir);
+    await writeFile(join(data_dir, MARK_FILE), `${serverDatabase(config)}\n`, { mode: 0o600 });
+    if (await continueAfterMove(store, clock.now())) {
+      log.warn('the database was restored or moved: the numbers of events continue far ahead');
+    }
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/**
+ * Binds the database to the data directory, where the sessions of this machine are: with another one, a plane would report
+ * them as lost.
+ */
+async function bind(store: Store, key: Uint8Array, data_dir: string): Promise<void> {
+  const fingerprint = Buffer.from(subkey(key, 'data directory of the database')).toString('hex');
+  if ((await boundDataDir(store, fingerprint)) === fingerprint) return;
+  throw new Problem(
+    'conflict',
+    'wrong_data_dir',
+    `the database belongs to a data directory with another secret.key than ${data_dir}: start svc with that one`,
+  );
+}

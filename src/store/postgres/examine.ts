@@ -1,0 +1,35 @@
+/** Examines a database for `svc doctor`. Changes nothing. */
+
+import type { PostgresServer } from '../store.ts';
+import { connect, LOCK } from './claim.ts';
+import { reasonOf } from './errors.ts';
+import { checkSupported } from './migrate.ts';
+
+/** What is at the URL of a database. */
+export type Examined = { version: string; holder: string | null } | { problem: string };
+
+/** `holder`: the plane that uses the database; null if there is none. */
+export async function examinePostgres(server: PostgresServer): Promise<Examined> {
+  let client: Awaited<ReturnType<typeof connect>> | undefined;
+  try {
+    client = await connect(server);
+    await checkSupported(client);
+    const { rows } = await client.query<{ version: string; is_held: boolean; has_claims: boolean }>(STATE);
+    const { version, is_held, has_claims } = rows[0]!;
+    if (!is_held || !has_claims) return { version, holder: null };
+    const claims = await client.query<{ holder: string }>('SELECT holder FROM plane_claim');
+    return { version, holder: claims.rows[0]?.holder ?? null };
+  } catch (error) {
+    return { problem: reasonOf(error) };
+  } finally {
+    await client?.end().catch(() => {});
+  }
+}
+
+const STATE = `
+  SELECT current_setting('server_version') AS version, to_regclass('plane_claim') IS NOT NULL AS has_claims,
+    EXISTS (
+      SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+      WHERE locktype = 'advisory' AND granted AND datname = current_database()
+        AND (classid::bigint << 32) + objid::bigint = ${LOCK}
+    ) AS is_held`;

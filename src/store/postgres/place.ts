@@ -1,0 +1,34 @@
+/** Where a database is, so that a plane notices if it was restored or copied, or if the server has failed over. */
+import { sql } from 'kysely';
+import { headsWithEvents } from '../event-rows/heads.ts';
+import { limits } from '../limits.ts';
+import { recordRestore, skipNumbers } from '../restored.ts';
+import type { Store, Tx } from '../store.ts';
+import { PLACE } from './history.ts';
+
+const KEY = 'place';
+
+/**
+ * If the database is not where a plane used it last, it may lack the last commits. Then every log continues far above the
+ * numbers that may have been assigned, and a new incarnation begins. Returns whether that was necessary. Idempotent.
+ */
+export function continueAfterMove(store: Store, now_ms: number): Promise<boolean> {
+  return store.write(async (tx) => {
+    const query = { compile: () => sql<{ place: string }>`${sql.raw(PLACE)}`.compile(tx.sql) };
+    const { place } = (await tx.get(query))!;
+    const known = await tx.get(tx.sql.selectFrom('meta').select('value').where('key', '=', KEY));
+    if (known?.value === place) return false;
+    await setPlace(tx, place);
+    if (known === undefined) return false;
+    for (const { agent_num, last_seq } of await headsWithEvents(tx)) {
+      await skipNumbers(tx, { agent_num, last_seq }, last_seq + limits.restore_jump_events, now_ms);
+    }
+    await recordRestore(tx, now_ms);
+    return true;
+  });
+}
+
+async function setPlace(tx: Tx, value: string): Promise<void> {
+  const insert = tx.sql.insertInto('meta').values({ key: KEY, value });
+  await tx.run(insert.onConflict((conflict) => conflict.column('key').doUpdateSet({ value })));
+}
