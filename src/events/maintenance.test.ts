@@ -353,6 +353,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     const frames = parseFrames(text);
     // SQLite's segment is a file, which can be read until it is closed.
     const gap = frames.findIndex(({ data }) => data.code === 'events_truncated');
+    expect(gap < 0).toBe(store.files !== null);
     const read = gap < 0 ? frames.length - 2 : gap;
     expect(ids(frames.slice(0, read))).toEqual(range(1, read));
     expect(frames.at(-2)).toMatchObject({ id: 901, data: { type: 'status', status: 'completed' } });
