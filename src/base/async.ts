@@ -12,7 +12,10 @@ export class Wake {
     this.#waiter?.();
   }
 
-  /** Resolves at the next `notify` (immediately if one is pending), after `timeout_ms`, or when `signal` aborts. */
+  /**
+   * Resolves at the next `notify` (immediately if one is pending), after `timeout_ms` (0 if it is negative), or when
+   * `signal` aborts.
+   */
   wait(timeout_ms?: number, signal?: AbortSignal): Promise<void> {
     if (this.#woken || signal?.aborted) {
       this.#woken = false;
@@ -30,7 +33,7 @@ export class Wake {
         this.#woken = false;
         resolve();
       };
-      if (timeout_ms !== undefined) timer = setTimeout(this.#waiter, timeout_ms);
+      if (timeout_ms !== undefined) timer = setTimeout(this.#waiter, Math.max(0, timeout_ms));
     });
   }
 }

@@ -3,12 +3,16 @@
  * own numbering and keeps entries for a day. Owner, team and agent decide who can see an entry; the feed does not
  * interpret records. Unlike an agent's log, it starts with new entries: clients without a position load the lists
  * first.
+ *
+ * Committed entries are published from memory. If transactions overlap, an entry may be committed before one with a lower
+ * number. It then waits until the lower numbers are settled, so that no follower skips or repeats an entry.
  */
-import { Wake } from '../base/async.ts';
+import { sleep, Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { keptText } from '../base/kept-bytes.ts';
 import { jsonArrayTable } from '../store/dialects.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
+import { type SettledNumbers, waitAfter } from '../store/settled-numbers.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import { limits } from './limits.ts';
@@ -64,9 +68,17 @@ export class Feed {
   readonly #clock: Clock;
   readonly #heartbeat_ms: number;
   readonly #wakes = new Set<Wake>();
+  /** All numbers up to this one are settled, and followers get no entries after it. */
+  #head = 0;
+  /** The number of the newest entry that is known to be committed. */
+  #newest = 0;
+  /** The entries that end with the head, without gaps. */
   readonly #ring: Entry[] = [];
   #ring_bytes = 0;
-  #head = 0;
+  /** Committed entries that wait for lower numbers, by number. */
+  readonly #early = new Map<number, Entry>();
+  #early_bytes = 0;
+  #settling = false;
   #closed = false;
   readonly #trimming: NodeJS.Timeout;
 
@@ -125,12 +137,11 @@ export class Feed {
     const wake = new Wake();
     this.#wakes.add(wake);
     try {
-      const kept = await this.#store.read(readBounds);
-      this.#head = Math.max(this.#head, kept.head);
+      const { newest, trimmed } = await this.#readBounds();
       yield retryFrame;
       const wanted = typeof position === 'object' && 'after' in position ? position.after : this.#head;
       let cursor = wanted;
-      if (wanted > this.#head || wanted < kept.trimmed) {
+      if (wanted > newest || wanted < trimmed) {
         cursor = this.#head;
         const error = 'changes before this point are no longer kept; reload the lists';
         yield connectionError(cursor, this.#clock.now(), { code: 'reset', error, head: cursor });
@@ -145,9 +156,11 @@ export class Feed {
           await wake.wait(heartbeat_at - performance.now(), signal);
           continue;
         }
-        const entries = this.#fromRing(cursor) ?? (await this.#fromStore(cursor));
+        // It may move while entries are read.
+        const head = this.#head;
+        const entries = this.#fromRing(cursor) ?? (await this.#fromStore(cursor, head));
         const frames = entries.filter(canSee).map((entry) => entry.frame);
-        cursor = entries.at(-1)?.id ?? this.#head;
+        cursor = entries.at(-1)?.id ?? head;
         if (frames.length > 0) yield frames.length === 1 ? frames[0]! : Buffer.concat(frames);
       }
     } finally {
@@ -190,27 +203,83 @@ export class Feed {
     }
   }
 
-  /**
-   * Adds committed entries. If they do not continue the ring, because another process wrote the entries between them,
-   * followers read from the database. Ignores entries that are reported after later ones, which the followers find there.
-   */
+  /** Adds committed entries. Those below the head are in the database, where followers find them. */
   #publish(entries: readonly Entry[]): void {
-    const [first] = entries;
-    const newest = this.#ring.at(-1)?.id ?? 0;
-    if (!first || first.id <= newest) return;
-    if (first.id !== newest + 1) {
-      this.#ring.length = 0;
-      this.#ring_bytes = 0;
-    }
-    this.#head = Math.max(this.#head, entries.at(-1)!.id);
     for (const entry of entries) {
-      this.#ring.push(entry);
-      this.#ring_bytes += entry.frame.length;
+      if (entry.id <= this.#head) continue;
+      this.#early.set(entry.id, entry);
+      this.#early_bytes += entry.frame.length;
+      this.#newest = Math.max(this.#newest, entry.id);
     }
+    this.#join();
+    if (this.#early_bytes > limits.tail_ring_bytes_max) {
+      this.#early.clear();
+      this.#early_bytes = 0;
+    }
+    if (this.#head < this.#newest) void this.#settle();
+  }
+
+  /** Moves the head over entries that continue it. What is below a settled number is settled, and so is its successor. */
+  #join(): void {
+    const before = this.#head;
+    for (let next = this.#early.get(before + 1); next; next = this.#early.get(next.id + 1)) {
+      this.#early.delete(next.id);
+      this.#early_bytes -= next.frame.length;
+      this.#ring.push(next);
+      this.#ring_bytes += next.frame.length;
+      this.#head = next.id;
+    }
+    if (this.#head === before) return;
     while (this.#ring_bytes > limits.tail_ring_bytes_max && this.#ring.length > 1) {
       this.#ring_bytes -= this.#ring.shift()!.frame.length;
     }
     for (const wake of this.#wakes) wake.notify();
+  }
+
+  /**
+   * Moves the head to the newest settled entry. Entries that were not reported are in the database: another process wrote
+   * them, or the report is on its way.
+   */
+  #advance({ up_to }: SettledNumbers): void {
+    const end = Math.min(up_to, this.#newest);
+    while (this.#head < end) {
+      const head = Math.min(end, Math.min(...this.#early.keys()) - 1);
+      if (head > this.#head) {
+        this.#ring.length = 0;
+        this.#ring_bytes = 0;
+        this.#head = head;
+        for (const wake of this.#wakes) wake.notify();
+      }
+      this.#join();
+    }
+  }
+
+  /** Advances the head until nothing newer is known. */
+  async #settle(): Promise<void> {
+    if (this.#settling) return;
+    this.#settling = true;
+    try {
+      while (!this.#closed) {
+        const settled = await this.#store.settledNumbers('feed');
+        this.#advance(settled);
+        if (this.#head >= this.#newest) break;
+        await sleep(waitAfter(settled, 0)!);
+      }
+    } catch {
+      // The store has logged the error; the next entry and the next follower try again.
+    } finally {
+      this.#settling = false;
+    }
+  }
+
+  /** Reads which entries the database has, and moves the head to the newest settled one. */
+  async #readBounds(): Promise<{ newest: number; trimmed: number }> {
+    const settled = await this.#store.settledNumbers('feed');
+    const { newest, trimmed } = await this.#store.read(readBounds);
+    this.#newest = Math.max(this.#newest, newest);
+    this.#advance(settled);
+    if (this.#head < this.#newest) void this.#settle();
+    return { newest: this.#newest, trimmed };
   }
 
   #fromRing(cursor: number): Entry[] | null {
@@ -219,7 +288,7 @@ export class Feed {
     return this.#ring.filter((entry) => entry.id > cursor);
   }
 
-  #fromStore(cursor: number): Promise<Entry[]> {
+  #fromStore(cursor: number, head: number): Promise<Entry[]> {
     return this.#store.read(async (reader) =>
       (
         await reader.all(
@@ -227,6 +296,7 @@ export class Feed {
             .selectFrom('feed')
             .selectAll()
             .where('id', '>', cursor)
+            .where('id', '<=', head)
             .orderBy('id')
             .limit(limits.delete_rows_per_slice),
         )
@@ -247,11 +317,11 @@ export function entryFrame(id: number, ts_ms: number, kind: string, record: stri
   return keptText(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);
 }
 
-async function readBounds(reader: Reader): Promise<{ head: number; trimmed: number }> {
+async function readBounds(reader: Reader): Promise<{ newest: number; trimmed: number }> {
   const newest = await reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
   const trimmed = Number(
     (await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED_KEY)))?.value ??
       0,
   );
-  return { head: Math.max(newest?.id ?? 0, trimmed), trimmed };
+  return { newest: Math.max(newest?.id ?? 0, trimmed), trimmed };
 }

@@ -1,9 +1,11 @@
 /**
  * Streams numbered rows of the database from the client's position on, then new ones. Each follower reads the rows
- * separately, so use it only for rare events. It does not interpret the rows.
+ * separately, so use it only for rare events. It does not interpret the rows. No row is skipped if transactions overlap:
+ * a row waits until the numbers below it are settled.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
+import { type SettledNumbers, waitAfter } from '../store/settled-numbers.ts';
 import { entryFrame } from './feed.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import { limits } from './limits.ts';
@@ -22,8 +24,10 @@ export interface RowSource {
   heartbeat_ms?: number;
   /** The newest number; 0 if there are no rows. */
   head(): Promise<number>;
-  /** The rows after a number, in order, at most `limits.follow_rows_per_read`. */
-  after(id: number): Promise<NumberedRow[]>;
+  /** Which numbers of the table are settled. */
+  settled(): Promise<SettledNumbers>;
+  /** The rows from `after` (exclusive) to `up_to`, in order, at most `limits.follow_rows_per_read`. */
+  read(after: number, up_to: number): Promise<NumberedRow[]>;
   /** Calls `wake` when there may be more rows; returns a function that unsubscribes. */
   onNew(wake: () => void): () => void;
 }
@@ -38,13 +42,14 @@ export async function* followRows(
   const wake = new Wake();
   const stop = source.onNew(() => wake.notify());
   try {
+    const { up_to } = await source.settled();
     const head = await source.head();
     yield retryFrame;
     let cursor = typeof position === 'object' && 'after' in position ? position.after : 0;
     if (cursor > head) {
-      cursor = head;
+      cursor = Math.min(head, up_to);
       const error = 'unknown position; reload the list';
-      yield connectionError(cursor, clock.now(), { code: 'reset', error, head });
+      yield connectionError(cursor, clock.now(), { code: 'reset', error, head: cursor });
     }
     let heartbeat_at = performance.now() + heartbeat_ms;
     while (!signal.aborted) {
@@ -52,9 +57,10 @@ export async function* followRows(
         heartbeat_at = performance.now() + heartbeat_ms;
         yield heartbeatFrame(cursor, clock.now());
       }
-      const rows = await source.after(cursor);
+      const settled = await source.settled();
+      const rows = await source.read(cursor, settled.up_to);
       if (rows.length === 0) {
-        await wake.wait(heartbeat_at - performance.now(), signal);
+        await wake.wait(waitAfter(settled, heartbeat_at - performance.now()), signal);
         continue;
       }
       cursor = rows.at(-1)!.id;

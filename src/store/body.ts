@@ -23,6 +23,8 @@ export abstract class Body {
   /** Statements that the database has not answered. */
   #in_progress = 0;
   #last_statement: string | null = null;
+  /** Run when the body has succeeded. */
+  readonly #endings: (() => Promise<void>)[] = [];
   #reject: (() => void) | null = null;
   /** Transactions have ascending numbers. */
   readonly number = ++begun;
@@ -48,22 +50,31 @@ export abstract class Body {
         reject(error);
         return;
       }
-      if (!(value instanceof Promise)) {
+      const succeed = (result: T) => {
         this.#end();
-        resolve(value);
-        return;
-      }
-      value.then(
-        (result) => {
-          this.#end();
-          resolve(result);
-        },
-        (error) => {
-          this.#end();
-          reject(error);
-        },
-      );
+        resolve(result);
+      };
+      const fail = (error: unknown) => {
+        this.#end();
+        reject(error);
+      };
+      const conclude = (result: T) => {
+        if (this.#endings.length === 0) succeed(result);
+        else current.run(this, () => this.#runEndings()).then(() => succeed(result), fail);
+      };
+      if (value instanceof Promise) value.then(conclude, fail);
+      else conclude(value);
     });
+  }
+
+  /** `ending` runs as the last part of the body, if the body succeeds. */
+  protected addEnding(ending: () => Promise<void>): void {
+    this.checkOpen();
+    this.#endings.push(ending);
+  }
+
+  async #runEndings(): Promise<void> {
+    for (const ending of this.#endings) await ending();
   }
 
   /** Ends the body with `ForeignWait`, unless a statement is in progress. */

@@ -36,6 +36,8 @@ export const limits = {
   backup_pages_per_step: 256,
   /** The store's worker ends after being idle for this long. */
   store_worker_idle_ms: 5_000,
+  /** How long readers wait before they ask again which numbers are settled, while a transaction keeps numbers open. */
+  settle_ms: 10,
   /** After a restore without the old database, event numbers continue this far ahead. */
   restore_jump_events: 1_000_000_000,
 } as const;

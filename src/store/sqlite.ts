@@ -21,6 +21,7 @@ import { BatchWriter } from './event-rows/write.ts';
 import { checkWal, databaseBytes, isDamage, quickCheck, rememberBoot, storageProblem } from './integrity.ts';
 import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
+import { all_settled, type SettledNumbers } from './settled-numbers.ts';
 import { SnapshotReader } from './snapshot-reader.ts';
 import {
   type Appended,
@@ -165,6 +166,10 @@ class SqliteStore implements Store, DatabaseFiles {
     const caller = callerOf(this.write);
     const run = () => new WriteTransaction(this.#writer, this.#callbacks).execute(fn, caller);
     return this.#enqueue({ run, in_savepoint: true, bytes: 0 }) as Promise<T>;
+  }
+
+  async settledNumbers(): Promise<SettledNumbers> {
+    return all_settled;
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {

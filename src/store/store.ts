@@ -8,6 +8,7 @@
  * does. The store creates no ids and reads no clock.
  */
 import type { Compilable, Kysely } from 'kysely';
+import type { NumberedTable, SettledNumbers } from './settled-numbers.ts';
 import type { Tables } from './tables.ts';
 
 export interface Reader {
@@ -43,6 +44,12 @@ export interface Writer extends Reader {
 export interface Tx extends Writer {
   /** Calls `fn` once this transaction is on disk, in order of registration; never after a rollback. */
   afterCommit(fn: () => void): void;
+  /**
+   * Calls `fn` once the body has succeeded, as a part of this transaction, for rows that continue a chain. Transactions
+   * with the same `turn` follow one another from here to their commits. `last` reads what the previous one committed, but
+   * perhaps none of the changes of this transaction. `fn` gets what it returns.
+   */
+  atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void;
 }
 
 export interface Store {
@@ -57,6 +64,11 @@ export interface Store {
    * `unavailable` if it is not known whether they are. Throws `ForeignWait` if `fn` waits for anything but its own statements.
    */
   write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T>;
+  /**
+   * Which numbers of a table are settled now. Call it before the transaction that reads the rows, not in its body. See
+   * `settled-numbers.ts`.
+   */
+  settledNumbers(table: NumberedTable): Promise<SettledNumbers>;
   /** Stores a batch of output: its events and the new committed offset. Throws `StaleBatch`. */
   ingest(batch: IngestBatch): Promise<Appended>;
   /** Calls `listener` with every committed batch, in commit order. Returns a function that unsubscribes. */

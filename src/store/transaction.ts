@@ -81,4 +81,8 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     this.checkOpen();
     this.#callbacks.push(fn);
   }
+
+  atEnd<T>(_turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void {
+    this.addEnding(async () => fn(await last(this)));
+  }
 }

@@ -12,6 +12,7 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
+import { type SettledNumbers, waitAfter } from '../store/settled-numbers.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import {
@@ -213,13 +214,15 @@ export class Facts {
       const now_ms = performance.now();
       const ready = consumers.filter(({ retry_at_ms }) => retry_at_ms <= now_ms);
       try {
-        const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, ready)));
-        const all_ready = ready.length === consumers.length;
-        if (!more) await this.#wake.wait(all_ready ? undefined : limits.fact_retry_ms, signal);
+        const settled = await this.#store.settledNumbers('facts');
+        const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, ready, settled)));
+        const wait_ms = ready.length === consumers.length ? undefined : limits.fact_retry_ms;
+        if (!more) await this.#wake.wait(waitAfter(settled, wait_ms), signal);
       } catch (error) {
-        const { name } = this.#handling ?? {};
-        this.#log.error({ err: error, consumer: name }, 'cannot handle a fact; trying again');
-        if (this.#handling) this.#handling.retry_at_ms = performance.now() + limits.fact_retry_ms;
+        const failed = this.#handling;
+        this.#handling = null;
+        this.#log.error({ err: error, consumer: failed?.name }, 'cannot handle a fact; trying again');
+        if (failed) failed.retry_at_ms = performance.now() + limits.fact_retry_ms;
         else await this.#wake.wait(limits.fact_retry_ms, signal);
       }
     }
@@ -230,11 +233,12 @@ export class Facts {
    * times as much as the handlers. Returns false if there are no more facts. If a handler throws, the caller repeats
    * the transaction without that consumer, which retries later.
    */
-  async #step(tx: Tx, consumers: readonly Consumer[]): Promise<boolean> {
+  async #step(tx: Tx, consumers: readonly Consumer[], { up_to }: SettledNumbers): Promise<boolean> {
     this.#handling = null;
     const passed = await getCursors(tx);
     const own = consumers.flatMap(({ cursors }) => [...cursors.values()]);
-    const rows = await factsAfter(tx, Math.min(...own.map((cursor) => passed.get(cursor)!)), this.#kinds);
+    const after = Math.min(...own.map((cursor) => passed.get(cursor)!));
+    const rows = await factsAfter(tx, after, up_to, this.#kinds);
     for (const row of rows) {
       const fact = toFact(row);
       for (const consumer of consumers) {

@@ -171,9 +171,10 @@ export class Outbox {
    * complete once. Idempotent.
    */
   async withdraw(tx: Tx, lane: string, kinds: readonly IntentKind[]): Promise<void> {
-    await deleteIntents(tx, lane, kinds);
+    const ids = await deleteIntents(tx, lane, kinds);
     tx.afterCommit(() => {
-      const withdrawn = this.#lanes.get(lane)?.queue.filter(({ kind }) => kinds.includes(kind)) ?? [];
+      // Transactions may overlap: one that this one did not see may have enqueued another intent of these kinds.
+      const withdrawn = this.#lanes.get(lane)?.queue.filter(({ id }) => ids.includes(id)) ?? [];
       for (const intent of withdrawn) intent.withdrawn = true;
       // The same group commit may contain an intent whose waiter registers only after this.
       setImmediate(() => {

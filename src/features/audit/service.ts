@@ -44,12 +44,17 @@ export interface Verdict {
   holds_head: boolean | null;
 }
 
+type AuditLink = Pick<AuditRow, 'id' | 'hash'>;
+type NewAudit = Omit<AuditRow, 'id' | 'hash'>;
+
 const VERIFY_ROWS = 1_000;
 
 export class Audit {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Logger;
+  /** The records of transactions that have not ended. */
+  readonly #waiting = new WeakMap<Tx, NewAudit[]>();
 
   constructor(deps: { store: Store; clock: Clock; log: Logger }) {
     this.#store = deps.store;
@@ -57,11 +62,9 @@ export class Audit {
     this.#log = deps.log;
   }
 
-  /** Writes one record in the transaction of the action that it describes. */
+  /** Writes one record at the end of the transaction of the action that it describes. */
   async record(tx: Tx, entry: AuditEntry): Promise<void> {
-    const before = await lastAudit(tx);
-    const row = {
-      id: (before?.id ?? 0) + 1,
+    const content = {
       ts: this.#clock.now(),
       level: entry.level ?? 'info',
       event: entry.event,
@@ -71,15 +74,30 @@ export class Audit {
       workdir: entry.workdir ?? (entry.agent_id ? await findWorkdir(tx, entry.agent_id) : null),
       details: JSON.stringify(entry.details ?? {}),
     };
-    const hash = auditHash(before?.hash ?? GENESIS, row);
-    await insertAudit(tx, { ...row, hash });
-    tx.afterCommit(() => {
-      const { id, ts, level, details, ...fields } = row;
-      this.#log[row.level](
-        { ...fields, details: entry.details ?? {}, audit_id: id, audit_hash: hash.toString('hex') },
-        entry.event,
-      );
-    });
+    const waiting = this.#waiting.get(tx);
+    if (waiting) {
+      waiting.push(content);
+      return;
+    }
+    const contents = [content];
+    this.#waiting.set(tx, contents);
+    tx.atEnd('audit', lastAudit, (last) => this.#chain(tx, last, contents));
+  }
+
+  async #chain(tx: Tx, last: AuditLink | undefined, contents: readonly NewAudit[]): Promise<void> {
+    let { id, hash } = last ?? { id: 0, hash: GENESIS };
+    for (const content of contents) {
+      const row = { id: ++id, ...content };
+      const own_hash = auditHash(hash, row);
+      await insertAudit(tx, { ...row, hash: own_hash });
+      tx.afterCommit(() => this.#report(row, own_hash));
+      hash = own_hash;
+    }
+  }
+
+  #report({ id, ts: _, level, event, details, ...fields }: Omit<AuditRow, 'hash'>, hash: Buffer): void {
+    const audit = { audit_id: id, audit_hash: hash.toString('hex') };
+    this.#log[level]({ event, ...fields, details: JSON.parse(details), ...audit }, event);
   }
 
   /** Newest first; without a limit the newest page. */

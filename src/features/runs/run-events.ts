@@ -35,9 +35,10 @@ export class RunEvents {
       clock,
       ...(heartbeat_ms !== undefined && { heartbeat_ms }),
       head: () => store.read((reader) => lastRunEvent(reader, num)),
-      after: (cursor) =>
+      settled: () => store.settledNumbers('run_events'),
+      read: (after, up_to) =>
         store.read(async (reader) =>
-          (await runEventsAfter(reader, num, cursor)).map(({ id, ts, type, data }) => ({
+          (await runEventsAfter(reader, num, after, up_to)).map(({ id, ts, type, data }) => ({
             id,
             type,
             ts_ms: ts,

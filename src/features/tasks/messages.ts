@@ -160,10 +160,14 @@ export class Messages {
         clock,
         ...(heartbeat_ms !== undefined && { heartbeat_ms }),
         head: () => store.read(async (reader) => (await countMessages(reader, task_num)).last ?? 0),
-        after: (after_num) =>
+        settled: () => store.settledNumbers('messages'),
+        read: (after_num, up_to_num) =>
           store.read(async (reader) =>
             (
-              await listMessages(reader, { task_num, after_num, limit: sharedLimits.follow_rows_per_read })
+              await listMessages(reader, {
+                ...{ task_num, after_num, up_to_num },
+                limit: sharedLimits.follow_rows_per_read,
+              })
             ).map((row) => ({
               id: row.num,
               type: 'message',

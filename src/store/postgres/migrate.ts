@@ -10,6 +10,7 @@ import { clientConfig } from './client-config.ts';
 import { sql as accounts } from './schema/accounts.ts';
 import { sql as agents } from './schema/agents.ts';
 import { sql as events } from './schema/events.ts';
+import { sql as numbers } from './schema/numbers.ts';
 import { sql as teams } from './schema/teams.ts';
 import { sql as work } from './schema/work.ts';
 
@@ -18,7 +19,7 @@ const INITIAL_VERSION = 27;
 
 /** Step 0 creates version 27, step n version 27 + n. Released steps must not change. */
 export const steps: readonly string[] = [
-  [accounts, teams, agents, events, work].join(''),
+  [accounts, teams, agents, events, work, numbers].join(''),
   ...migrations.slice(INITIAL_VERSION),
 ];
 

@@ -3,7 +3,9 @@
  * serializable transactions, and run again if they conflict. So they take effect as if one ran after the other. Reads
  * have one snapshot each. Nothing is visible before it is on the server's disk.
  */
+import { sql } from 'kysely';
 import { callerOf, checkNotInBody } from '../body.ts';
+import type { NumberedTable, SettledNumbers } from '../settled-numbers.ts';
 import type { Appended, IngestBatch, Reader, Store, StoreSource, Tx } from '../store.ts';
 import { Claim } from './claim.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
@@ -11,6 +13,7 @@ import { storageProblem } from './errors.ts';
 import { Ingest } from './ingest.ts';
 import { limits } from './limits.ts';
 import { Reads } from './reads.ts';
+import { settledArguments } from './schema/numbers.ts';
 import { Writes } from './writes.ts';
 
 /**
@@ -44,13 +47,23 @@ class PostgresStore implements Store {
     this.#reads = new Reads(this.#database, options, Math.floor(connections / 2));
     // A scan of a whole table would conflict with every change of the table.
     this.#writers = new ConnectionPool(options, Math.ceil(connections / 2), { enable_seqscan: 'off' });
-    this.#writes = new Writes({ database: this.#database, pool: this.#writers, claim, options });
+    const writes = { database: this.#database, pool: this.#writers, claim, reads: this.#reads, options };
+    this.#writes = new Writes(writes);
     this.#ingest = new Ingest(this.#writes);
   }
 
   read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> {
     const caller = callerOf(this.read);
     return this.#run(() => this.#reads.run(fn, caller));
+  }
+
+  async settledNumbers(table: NumberedTable): Promise<SettledNumbers> {
+    const { tag, sequence } = settledArguments(table);
+    const settled = sql<{ up_to: number; is_open: number }>`settled_numbers(${tag}, ${sequence})`;
+    const { up_to, is_open } = (await this.read((reader) =>
+      reader.get(reader.sql.selectFrom(settled.as('settled')).selectAll()),
+    ))!;
+    return { up_to, open: is_open === 1 };
   }
 
   write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T> {

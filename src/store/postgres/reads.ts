@@ -23,16 +23,19 @@ export class Reads {
 
   /** Resolves to what `fn` returned. It runs again if the connection is lost. `caller` is named in errors. */
   run<T>(fn: (reader: Reader) => Promise<T> | T, caller: Caller): Promise<T> {
-    return untilDone(this.#lost_ms_max, async () => {
-      const connection = await this.#pool.acquire();
-      const tx = new ReadTransaction(this.#database, connection, OPENING);
-      try {
-        return await tx.execute(fn, caller);
-      } finally {
-        tx.finish();
-        connection.release();
-      }
-    });
+    return untilDone(this.#lost_ms_max, () => this.once(fn, caller));
+  }
+
+  /** Like `run`, but throws `Disconnected` if the connection is lost. */
+  async once<T>(fn: (reader: Reader) => Promise<T> | T, caller?: Caller): Promise<T> {
+    const connection = await this.#pool.acquire();
+    const tx = new ReadTransaction(this.#database, connection, OPENING);
+    try {
+      return await tx.execute(fn, caller);
+    } finally {
+      tx.finish();
+      connection.release();
+    }
   }
 
   close(): Promise<void> {

@@ -7,6 +7,7 @@ import type { Claim } from './claim.ts';
 import type { Connection, Result } from './connection.ts';
 import { kysely } from './dialect.ts';
 import { limits } from './limits.ts';
+import type { Reads } from './reads.ts';
 
 export class ReadTransaction extends Body implements Reader {
   readonly sql = kysely;
@@ -118,19 +119,30 @@ export class ReadTransaction extends Body implements Reader {
 
 /** Statements that change nothing. */
 const READING = /^(select|declare|fetch|close)\b/i;
+/** In this space of keys, the first half is the same for all turns. See `schema/numbers.ts` for the keys of other locks. */
+const TAKE_TURN = 'SELECT 1 FROM pg_advisory_xact_lock(1, hashtext($1))';
 const XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
 
 export class WriteTransaction extends ReadTransaction implements Tx {
   /** To call after the commit, in this order. */
   readonly callbacks: (() => void)[] = [];
   readonly #claim: Claim;
+  readonly #reads: Pick<Reads, 'once'>;
   #claimed: Promise<void> | undefined;
   #xid: string | null = null;
   #xid_read: Promise<void> | undefined;
 
-  constructor(database: object, connection: Connection, opening: readonly string[], claim: Claim) {
-    super(database, connection, opening);
-    this.#claim = claim;
+  /** `reads` have a connection of their own, and a new snapshot each. */
+  constructor(of: {
+    database: object;
+    connection: Connection;
+    opening: readonly string[];
+    claim: Claim;
+    reads: Pick<Reads, 'once'>;
+  }) {
+    super(of.database, of.connection, of.opening);
+    this.#claim = of.claim;
+    this.#reads = of.reads;
   }
 
   /** The id of the transaction, with which its outcome can be looked up. Null if it changed nothing. */
@@ -163,6 +175,14 @@ export class WriteTransaction extends ReadTransaction implements Tx {
   afterCommit(fn: () => void): void {
     this.checkOpen();
     this.callbacks.push(fn);
+  }
+
+  atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void {
+    this.addEnding(async () => {
+      await this.send(TAKE_TURN, [turn]);
+      // The snapshot of this transaction is older than the turn.
+      await fn(await this.waitFor(this.#reads.once(last)));
+    });
   }
 
   protected override async send(

@@ -15,6 +15,7 @@ import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
 import { Again, canRunAgain, Disconnected, storageFailed } from './errors.ts';
 import { limits } from './limits.ts';
+import type { Reads } from './reads.ts';
 import { WriteTransaction } from './transaction.ts';
 
 /** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
@@ -30,16 +31,24 @@ export class Writes {
   readonly #database: object;
   readonly #pool: ConnectionPool;
   readonly #claim: Claim;
+  readonly #reads: Reads;
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
 
   /** `database` identifies the store. */
-  constructor(of: { database: object; pool: ConnectionPool; claim: Claim; options: PostgresOptions }) {
-    const { database, pool, claim, options } = of;
+  constructor(of: {
+    database: object;
+    pool: ConnectionPool;
+    claim: Claim;
+    reads: Reads;
+    options: PostgresOptions;
+  }) {
+    const { database, pool, claim, reads, options } = of;
     this.#database = database;
     this.#pool = pool;
     this.#claim = claim;
+    this.#reads = reads;
     this.#log = options.log;
     this.#lost_ms_max = lostMsMax(options);
   }
@@ -58,7 +67,8 @@ export class Writes {
     try {
       const mode = attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
       const opening = [`BEGIN ISOLATION LEVEL ${isolation}`, `LOCK TABLE gate IN ${mode} MODE`];
-      const tx = new WriteTransaction(this.#database, connection, opening, this.#claim);
+      const [database, claim, reads] = [this.#database, this.#claim, this.#reads];
+      const tx = new WriteTransaction({ database, connection, opening, claim, reads });
       let value: T;
       try {
         value = await tx.execute(body, caller);

@@ -68,19 +68,25 @@ export async function getCursors(reader: Reader): Promise<Map<number, number>> {
   return new Map((await reader.all(allCursors(reader))).map(({ num, fact_id }) => [num, fact_id]));
 }
 
-const nextFacts = preparedQuery((builder, id: number, kinds: string) =>
+const nextFacts = preparedQuery((builder, after: number, up_to: number, kinds: string) =>
   builder
     .selectFrom('facts')
     .selectAll()
-    .where('id', '>', id)
+    .where('id', '>', after)
+    .where('id', '<=', up_to)
     .where('kind', 'in', builder.selectFrom(jsonArrayTable({ sql: builder }, kinds)).select('each.value'))
     .orderBy('id')
     .limit(limits.facts_per_transaction),
 );
 
-/** Facts of these kinds after this id, oldest first, at most `limits.facts_per_transaction`. */
-export function factsAfter(reader: Reader, id: number, kinds: readonly string[]): Promise<FactRow[]> {
-  return reader.all(nextFacts(reader, id, JSON.stringify(kinds)));
+/** Facts of these kinds from `after` (exclusive) to `up_to`, oldest first, at most `limits.facts_per_transaction`. */
+export function factsAfter(
+  reader: Reader,
+  after: number,
+  up_to: number,
+  kinds: readonly string[],
+): Promise<FactRow[]> {
+  return reader.all(nextFacts(reader, after, up_to, JSON.stringify(kinds)));
 }
 
 const movedCursors = preparedQuery((builder, cursors: string, fact_id: number) =>

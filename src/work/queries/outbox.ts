@@ -41,7 +41,8 @@ export async function deleteIntent(tx: Tx, id: number): Promise<void> {
   await tx.run(intentDeletion(tx, id));
 }
 
-/** Deletes the intents of these kinds in a lane. */
-export async function deleteIntents(tx: Tx, lane: string, kinds: readonly string[]): Promise<void> {
-  await tx.run(tx.sql.deleteFrom('outbox').where('lane', '=', lane).where('kind', 'in', kinds));
+/** Deletes the intents of these kinds in a lane. Returns their ids. */
+export async function deleteIntents(tx: Tx, lane: string, kinds: readonly string[]): Promise<number[]> {
+  const deleted = tx.sql.deleteFrom('outbox').where('lane', '=', lane).where('kind', 'in', kinds);
+  return (await tx.all(deleted.returning('id'))).map(({ id }) => id);
 }

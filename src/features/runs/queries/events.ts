@@ -29,23 +29,25 @@ export async function insertRunEvents(
   await tx.run(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
 }
 
-const eventsAfter = preparedQuery((builder, run_num: number, after: number) =>
+const eventsAfter = preparedQuery((builder, run_num: number, after: number, up_to: number) =>
   builder
     .selectFrom('run_events')
     .selectAll()
     .where('run_num', '=', run_num)
     .where('id', '>', after)
+    .where('id', '<=', up_to)
     .orderBy('id')
     .limit(limits.follow_rows_per_read),
 );
 
-/** Events, oldest first, at most `limits.follow_rows_per_read`. */
+/** Events from `after` (exclusive) to `up_to`, oldest first, at most `limits.follow_rows_per_read`. */
 export function runEventsAfter(
   reader: Reader,
   run_num: number,
   after: number,
+  up_to: number,
 ): Promise<Selectable<Tables['run_events']>[]> {
-  return reader.all(eventsAfter(reader, run_num, after));
+  return reader.all(eventsAfter(reader, run_num, after, up_to));
 }
 
 /** The id of the run's newest event; 0 before the first. */

@@ -30,6 +30,7 @@ export interface MessageFilter {
   /** Words and phrases that the text must contain. */
   phrases?: readonly string[] | undefined;
   after_num?: number | undefined;
+  up_to_num?: number | undefined;
   /** Newest first, and only those before this one; `Infinity`: starting with the newest. */
   before_num?: number | undefined;
   /** Absent: no filter. */
@@ -38,11 +39,12 @@ export interface MessageFilter {
 
 /** Oldest first, unless `before_num` is given. */
 export function listMessages(reader: Reader, filter: MessageFilter): Promise<MessageRow[]> {
-  const { task_num, thread, phrases, after_num = 0, before_num, limit } = filter;
+  const { task_num, thread, phrases, after_num = 0, up_to_num, before_num, limit } = filter;
   let query = messageQuery(reader.sql)
     .where('messages.task_num', '=', task_num)
     .where('messages.num', '>', after_num)
     .orderBy('messages.num', before_num === undefined ? 'asc' : 'desc');
+  if (up_to_num !== undefined) query = query.where('messages.num', '<=', up_to_num);
   if (before_num !== undefined && Number.isFinite(before_num)) {
     query = query.where('messages.num', '<', before_num);
   }
