@@ -217,7 +217,8 @@ export async function trimMessages(tx: Tx, subscription_num: number, keep: numbe
     .where('subscription_num', '=', subscription_num)
     .orderBy('created_at', 'desc')
     .orderBy('num', 'desc')
-    .limit(-1)
+    // SQLite has no OFFSET without a LIMIT, and PostgreSQL no negative one.
+    .limit(Number.MAX_SAFE_INTEGER)
     .offset(keep);
   await tx.run(tx.sql.deleteFrom('push_messages').where('num', 'in', old));
 }
