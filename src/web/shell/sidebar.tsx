@@ -9,7 +9,7 @@ import { type AgentRecord, agentsQuery } from '../api/queries.ts';
 import { useUnread } from '../api/seen.ts';
 import type { Session } from '../api/session.ts';
 import type { Place } from '../feature.ts';
-import { compareAttention } from '../screens/agents/order.ts';
+import { compareAttention, type Waits } from '../screens/agents/order.ts';
 import { agentState } from '../ui/agent-state.ts';
 import { cx } from '../ui/cx.ts';
 import { Kbd } from '../ui/kbd.tsx';
@@ -137,19 +137,19 @@ function Footer({
 
 const is_listed = new Set(['needs_you', 'your_turn', 'working', 'quiet', 'starting', 'waiting']);
 
-function listActive(agents: AgentRecord[]): AgentRecord[] {
-  return agents
+const listActive = (waits: Waits) => (agents: AgentRecord[]) =>
+  agents
     .filter((agent) => is_listed.has(agentState(agent)))
-    .sort(compareAttention)
+    .sort(compareAttention(waits))
     .slice(0, AGENTS_MAX);
-}
 
 /** The agents that run, those that need the user first. Alt and a digit open one. */
 function ActiveAgents({ collapsed }: { collapsed: boolean }) {
-  const { data: agents = NO_AGENTS } = useQuery({ ...agentsQuery, select: listActive });
-  const unread = useUnread(agents);
   const { open } = useWaiting();
   const waiting = useMemo(() => firstByAgent(open), [open]);
+  const select = useMemo(() => listActive(waiting), [waiting]);
+  const { data: agents = NO_AGENTS } = useQuery({ ...agentsQuery, select });
+  const unread = useUnread(agents);
   useDigits(agents);
   if (agents.length === 0) return null;
   return (

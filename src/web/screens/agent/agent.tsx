@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Navigate, Outlet, useNavigate, useParams } from '@tanstack/react-router';
 import { CloudOff } from 'lucide-react';
-import { createContext, use, useEffect, useState } from 'react';
+import { createContext, use, useEffect, useRef, useState } from 'react';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery, teamsQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
@@ -16,6 +16,8 @@ import { AgentStatus } from '../../ui/status.tsx';
 import { tabClass } from '../../ui/tab-class.ts';
 import { TabNav } from '../../ui/tab-nav.tsx';
 import { Clock } from '../../ui/time.tsx';
+import { firstByAgent } from '../../waiting/queue.ts';
+import { useWaiting } from '../../waiting/use-waiting.ts';
 import { Branch, Place } from '../agents/facts.tsx';
 import { listedAgents, neighborOf } from '../agents/last-list.ts';
 import { describeEnd, getProgram } from '../agents/order.ts';
@@ -126,6 +128,9 @@ function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: (how: Deleti
 function useNeighborKeys(agent_id: string): void {
   const queries = useQueryClient();
   const navigate = useNavigate();
+  const { open } = useWaiting();
+  const waiting = useRef(open);
+  waiting.current = open;
   useEffect(() => {
     const press = async (event: KeyboardEvent) => {
       if (event.key !== '[' && event.key !== ']') return;
@@ -133,7 +138,8 @@ function useNeighborKeys(agent_id: string): void {
       event.preventDefault();
       // Without an answer of the service there is nowhere to go, and the badge shows why.
       const list = await queries.ensureQueryData(agentsQuery).catch(() => []);
-      const listed = listedAgents(list, queries.getQueryData(teamsQuery.queryKey) ?? []);
+      const teams = queries.getQueryData(teamsQuery.queryKey) ?? [];
+      const listed = listedAgents(list, teams, firstByAgent(waiting.current));
       const next = neighborOf(agent_id, event.key === '[' ? -1 : 1, listed);
       if (next) void navigate({ to: '/agents/$agent_id', params: { agent_id: next.id } });
     };

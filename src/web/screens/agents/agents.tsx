@@ -16,12 +16,20 @@ import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
-import { firstByAgent } from '../../waiting/queue.ts';
+import { firstByAgent, type WaitingItem } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { useAnyAgentAct } from './actions.ts';
 import { StartDemo } from './demo.tsx';
 import { rememberList } from './last-list.ts';
-import { counts, filterAgents, type Group, type Grouping, groupAgents, groupingOf } from './order.ts';
+import {
+  counts,
+  filterAgents,
+  type Group,
+  type Grouping,
+  groupAgents,
+  groupingOf,
+  type Waits,
+} from './order.ts';
 import { AgentRows } from './rows.tsx';
 
 const JoinNodeDialog = lazy(async () => ({
@@ -51,7 +59,9 @@ export function Agents() {
   // Becoming quiet is not an event, so the list is also polled.
   const read = useQuery({ ...agentsQuery, refetchInterval: 60_000 });
   const grouping = groupingOf(read.data ?? [], search.group);
-  const groups = useGroups(read.data, search, grouping);
+  const { open } = useWaiting();
+  const waiting = useMemo(() => firstByAgent(open), [open]);
+  const groups = useGroups(read.data, { search, grouping, waiting });
   const unread = useUnread(read.data ?? NO_AGENTS);
   const rowKeys = useRowKeys();
   useEffect(() => rememberList(search), [search]);
@@ -83,7 +93,7 @@ export function Agents() {
             </Empty>
           ) : (
             <>
-              <Groups groups={groups} unread={unread} />
+              <Groups groups={groups} waiting={waiting} unread={unread} />
               <ListNote
                 rows={agents.length}
                 title="An agent is a program that svc runs and supervises in a folder."
@@ -141,16 +151,19 @@ function useRowKeys(): RowKeys {
   }, [navigate, stopOrStart]);
 }
 
-function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch, grouping: Grouping): Group[] {
+function useGroups(
+  agents: AgentRecord[] | undefined,
+  { search, grouping, waiting }: { search: AgentsSearch; grouping: Grouping; waiting: Waits },
+): Group[] {
   const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: grouping === 'team' });
   return useMemo(
     () =>
       groupAgents(
-        filterAgents(agents ?? [], search),
+        filterAgents(agents ?? [], search, waiting),
         grouping,
         new Map(teams.map((team) => [team.id, team.name])),
       ),
-    [agents, search, grouping, teams],
+    [agents, search, grouping, waiting, teams],
   );
 }
 
@@ -257,9 +270,15 @@ function NoAgents() {
   );
 }
 
-function Groups({ groups, unread }: { groups: readonly Group[]; unread: ReadonlySet<string> }) {
-  const { open } = useWaiting();
-  const waiting = useMemo(() => firstByAgent(open), [open]);
+function Groups({
+  groups,
+  waiting,
+  unread,
+}: {
+  groups: readonly Group[];
+  waiting: ReadonlyMap<string, WaitingItem>;
+  unread: ReadonlySet<string>;
+}) {
   // On phones, the button for a new agent must not cover the last row.
   return (
     <div className="max-md:pb-20">

@@ -12,7 +12,8 @@ const agents = [
   agent('fixture', '/code/shop', '2026-01-02T00:00:00Z'),
   agent('tests', '/code/api', '2026-01-01T00:00:00Z'),
 ];
-const names = () => listedAgents(agents, []).map(({ name }) => name);
+const listed = () => listedAgents(agents, [], new Map());
+const names = () => listed().map(({ name }) => name);
 
 test('follows the groups and the filter of the list that was shown last', () => {
   expect(names()).toEqual(['fix', 'fixture', 'docs', 'tests']);
@@ -23,7 +24,7 @@ test('follows the groups and the filter of the list that was shown last', () => 
 });
 
 test('steps to the next and the previous row, and no further than the list', () => {
-  const nameOf = (id: string, step: 1 | -1) => neighborOf(id, step, listedAgents(agents, []))?.name;
+  const nameOf = (id: string, step: 1 | -1) => neighborOf(id, step, listed())?.name;
   expect([nameOf('agt_fix', 1), nameOf('agt_docs', -1)]).toEqual(['fixture', 'fixture']);
   expect([nameOf('agt_fix', -1), nameOf('agt_tests', 1)]).toEqual([undefined, undefined]);
   // An agent that the filter no longer shows.

@@ -1,7 +1,7 @@
 /** The order of the list of agents as the user last saw it, for the keys that step through it on an agent's page. */
 import type { AgentRecord, TeamRecord } from '../../api/queries.ts';
 import type { AgentsSearch } from '../../router.tsx';
-import { filterAgents, groupAgents, groupingOf } from './order.ts';
+import { filterAgents, groupAgents, groupingOf, type Waits } from './order.ts';
 
 let last: AgentsSearch = {};
 
@@ -13,9 +13,10 @@ export function rememberList(search: AgentsSearch): void {
 export function listedAgents(
   agents: readonly AgentRecord[],
   teams: readonly Pick<TeamRecord, 'id' | 'name'>[],
+  waits: Waits,
 ): AgentRecord[] {
   const names = new Map(teams.map(({ id, name }) => [id, name]));
-  const groups = groupAgents(filterAgents(agents, last), groupingOf(agents, last.group), names);
+  const groups = groupAgents(filterAgents(agents, last, waits), groupingOf(agents, last.group), names);
   return groups.flatMap((group) => group.agents);
 }
 

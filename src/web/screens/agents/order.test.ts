@@ -10,8 +10,10 @@ import {
   groupAgents,
   groupingOf,
   shortBranch,
+  type Waits,
 } from './order.ts';
 
+const NO_WAITS: Waits = new Map();
 const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
   agentRecord({ id: `agt_${name}`, name, ...fields });
 
@@ -27,7 +29,7 @@ test('agents that need a person come first, then failed ones, then idle ones, th
     agent('silent', { status: 'running', activity: 'quiet' }),
     agent('stopped', { status: 'cancelled' }),
   ];
-  expect(agents.sort(compareAttention).map(({ name }) => name)).toEqual([
+  expect(agents.sort(compareAttention(NO_WAITS)).map(({ name }) => name)).toEqual([
     'asks',
     'broke',
     'idles',
@@ -39,7 +41,28 @@ test('agents that need a person come first, then failed ones, then idle ones, th
     'stopped',
   ]);
   expect(counts(agents)).toEqual({ all: 9, needs_you: 1, your_turn: 1, working: 2, failed: 1 });
-  expect(filterAgents(agents, { show: 'working' }).map(({ name }) => name)).toEqual(['works', 'silent']);
+  expect(filterAgents(agents, { show: 'working' }, NO_WAITS).map(({ name }) => name)).toEqual([
+    'works',
+    'silent',
+  ]);
+});
+
+test('of the agents that need a person, the one that has waited longest comes first', () => {
+  const asks = { status: 'running', needs_you: 'permission' } as const;
+  const agents = [
+    agent('unknown', { ...asks, started_at: '2026-01-04T00:00:00Z' }),
+    agent('newest', { ...asks, started_at: '2026-01-03T00:00:00Z' }),
+    agent('oldest', { ...asks, started_at: '2026-01-01T00:00:00Z' }),
+    agent('middle', { ...asks, started_at: '2026-01-02T00:00:00Z' }),
+    agent('works', { status: 'running', started_at: '2026-01-05T00:00:00Z' }),
+  ];
+  const waits = new Map([
+    ['agt_middle', { since: '2026-01-05T10:00:00.000Z' }],
+    ['agt_oldest', { since: '2026-01-05T12:00:00.000Z' }],
+    ['agt_newest', { since: '2026-01-05T11:00:00.000Z' }],
+  ]);
+  const names = filterAgents(agents, {}, waits).map(({ name }) => name);
+  expect(names).toEqual(['middle', 'newest', 'oldest', 'unknown', 'works']);
 });
 
 test('every word of the filter must occur in one of the fields', () => {
@@ -48,7 +71,7 @@ test('every word of the filter must occur in one of the fields', () => {
     agent('web', { node_id: 'gpu-1', status: 'running', worktree_branch: 'svc/web' }),
   ];
   const names = (wanted: Parameters<typeof filterAgents>[1]) =>
-    filterAgents(agents, wanted).map(({ name }) => name);
+    filterAgents(agents, wanted, NO_WAITS).map(({ name }) => name);
   expect(names({ q: 'GPU codex' })).toEqual(['api']);
   expect(names({ q: 'gpu' })).toHaveLength(2);
   expect(names({ q: 'svc/web' })).toEqual(['web']);
@@ -86,7 +109,7 @@ test('agents that need the user are a group before the others, unless all of the
     agent('other', { status: 'completed' }),
   ];
   const names = (shown: Parameters<typeof filterAgents>[1]) =>
-    groupAgents(filterAgents(agents, shown), 'repo', new Map()).map(
+    groupAgents(filterAgents(agents, shown, NO_WAITS), 'repo', new Map()).map(
       (group) => `${group.name}: ${group.agents.map(({ name }) => name)}`,
     );
   expect(names({})).toEqual([

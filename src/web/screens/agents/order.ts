@@ -2,14 +2,23 @@
 import type { AgentRecord } from '../../api/queries.ts';
 import { type AgentsShown, agentState, agentStates, agentsShown } from '../../ui/agent-state.ts';
 
-/** Sorts by state, then newest start first, then by id, so that the order is stable. */
-export function compareAttention(a: AgentRecord, b: AgentRecord): number {
-  return (
+/** For each agent that waits for the user, since when, in RFC 3339. */
+export type Waits = ReadonlyMap<string, { since: string }>;
+
+/**
+ * Sorts by state; those that wait for the user, the longest wait first, as on the page Approvals; the others, the newest start
+ * first. Then by id, so that the order is stable.
+ */
+export const compareAttention =
+  (waits: Waits) =>
+  (a: AgentRecord, b: AgentRecord): number =>
     agentStates.indexOf(agentState(a)) - agentStates.indexOf(agentState(b)) ||
+    byText(waits.get(a.id)?.since ?? NO_WAIT, waits.get(b.id)?.since ?? NO_WAIT) ||
     byText(b.started_at ?? b.created_at, a.started_at ?? a.created_at) ||
-    byText(a.id, b.id)
-  );
-}
+    byText(a.id, b.id);
+
+/** After every time. */
+const NO_WAIT = '~';
 
 /** Not `localeCompare`, whose first call takes longer than rendering the list. These texts are ASCII. */
 function byText(a: string, b: string): number {
@@ -37,7 +46,11 @@ export interface AgentFilter {
   q?: string | undefined;
 }
 
-export function filterAgents(agents: readonly AgentRecord[], { show, q = '' }: AgentFilter): AgentRecord[] {
+export function filterAgents(
+  agents: readonly AgentRecord[],
+  { show, q = '' }: AgentFilter,
+  waits: Waits,
+): AgentRecord[] {
   const query = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
     .filter((agent) => !show || filterOf(agent) === show)
@@ -53,7 +66,7 @@ export function filterAgents(agents: readonly AgentRecord[], { show, q = '' }: A
       const all = text.join('\n').toLowerCase();
       return query.every((word) => all.includes(word));
     })
-    .sort(compareAttention);
+    .sort(compareAttention(waits));
 }
 
 export type Grouping = 'repo' | 'node' | 'team' | 'none';
