@@ -706,6 +706,40 @@ browserTest(
   },
 );
 
+browserTest('on a phone, a conversation opens with the title of a long request in view', async () => {
+  const lines = Array.from({ length: 40 }, (_, n) => message(`Line ${n}.`));
+  const newText = Array.from({ length: 60 }, (_, n) => `const line${n} = ${n};\n`).join('');
+  const content = [{ type: 'diff', path: '/work/long.ts', oldText: '', newText }];
+  const toolCall = { toolCallId: 'edit', title: 'Edit long.ts', kind: 'edit', content };
+  const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
+  const turn = [...lines, { toolCall, options }, { sleep: 60_000 }] as unknown as Update[];
+  const agent = await scriptedAgent([turn], 'Begin');
+  const { page } = await openAgentPage(agent, '', { screen: 'phone', separate: true });
+  const card = log(page).getByRole('article');
+  const answer = card.getByRole('button', { name: 'Yes' });
+  await answer.waitFor();
+  /** Where the title is, from the top of the conversation, in pixels. */
+  const titleAt = async () => {
+    const [title, frame] = await Promise.all([
+      card.getByText('Edit long.ts', { exact: true }).boundingBox(),
+      log(page).boundingBox(),
+    ]);
+    return title!.y - frame!.y;
+  };
+  const { height } = (await log(page).boundingBox())!;
+  expect((await card.boundingBox())!.height).toBeGreaterThan(height);
+  await expect.poll(titleAt, SOON).toBeGreaterThan(0);
+  expect(await titleAt()).toBeLessThan(height / 2);
+  expect(await page.getByRole('button', { name: 'Jump to latest' }).count()).toBe(0);
+  // A reader who has scrolled to the options stays there when the height of the window changes.
+  await log(page).evaluate((box) => box.scrollTo(0, box.scrollHeight));
+  await expect.poll(titleAt).toBeLessThan(0);
+  await page.setViewportSize({ width: 390, height: 780 });
+  await expect.poll(async () => (await log(page).boundingBox())!.height).toBeLessThan(height);
+  const fromEnd = () => log(page).evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+  await expect.poll(fromEnd).toBeLessThan(2);
+});
+
 browserTest('on a phone on its side, a review in a conversation opens on the whole screen', async () => {
   const agent = await scene('two_always', undefined, 'Ask');
   const { page } = await openAgentPage(agent, '', { screen: 'phone', separate: true });

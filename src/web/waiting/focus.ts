@@ -8,9 +8,11 @@ const unread_until = new WeakMap<Element, number>();
 const CARD = '[data-waiting]';
 export const OPEN_CARD = '[data-waiting][data-open]';
 
+/** Also scrolls to it: to its beginning, if it does not fit. */
 export function focusCard(card: HTMLElement): void {
   card.focus({ preventScroll: true });
-  card.scrollIntoView({ block: 'nearest' });
+  const view_height = card.closest('.scroll-y')?.clientHeight ?? window.innerHeight;
+  card.scrollIntoView({ block: card.offsetHeight > view_height ? 'start' : 'nearest' });
 }
 
 /** Focuses a card that the user has not read yet. */

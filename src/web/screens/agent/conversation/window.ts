@@ -2,7 +2,8 @@
  * Which items of a conversation are on the page, and the scroll position. At the end, the page follows new items. After the
  * user scrolls up, the position stays: new items are counted, and rows are added when the user scrolls near them.
  */
-import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { OPEN_CARD } from '../../../waiting/focus.ts';
 import { PAGE, windowStart } from './rows.ts';
 
 /** Distance from the end, in pixels, that counts as the end. */
@@ -38,27 +39,76 @@ export interface Window {
   show: (at: number) => void;
 }
 
+/** Space above a card at the top of the window, in pixels, for the header of its turn: the scroll padding of the list. */
+const CARD_MARGIN = 32;
+
+interface End {
+  /** Scrolls to the end. If an open card there does not fit, its beginning is in view, until the reader has passed it. */
+  place: () => void;
+  /** Whether the page is where `place` has put it. */
+  isPlaced: () => boolean;
+  /** Whether the page is at the beginning of a card. */
+  isAtCard: () => boolean;
+  /** Says that the reader has seen the newest card, or wants to see its end. */
+  passCard: () => void;
+}
+
 /** Keeps a live page at the end when its rows grow or images load. */
 function useEnd(
   live: boolean,
   isLive: () => boolean,
   scroller: RefObject<HTMLDivElement | null>,
   content: RefObject<HTMLDivElement | null>,
-): void {
-  useLayoutEffect(() => {
+): End {
+  const placed = useRef(0);
+  /** The cards, by their id. */
+  const at_card = useRef<string | null>(null);
+  const passed = useRef<string | null>(null);
+  const place = useCallback(() => {
     const box = scroller.current;
-    if (box && live) box.scrollTop = box.scrollHeight;
-  }, [live, scroller]);
+    if (!box) return;
+    const end = box.scrollHeight - box.clientHeight;
+    const card = newestCard(box);
+    const id = card?.dataset.waiting ?? null;
+    const top = card ? card.getBoundingClientRect().top - topOf(box) + box.scrollTop - CARD_MARGIN : end;
+    // A card that is out of view at the end has a button that leads to it.
+    const is_shown = card !== null && (at_card.current === id || top + card.offsetHeight > end);
+    at_card.current = is_shown && id !== passed.current && top < end ? id : null;
+    box.scrollTop = at_card.current === null ? end : top;
+    placed.current = box.scrollTop;
+  }, [scroller]);
+  useLayoutEffect(() => {
+    if (live) place();
+  }, [live, place]);
   useEffect(() => {
     const [box, inner] = [scroller.current, content.current];
     if (!box || !inner) return;
     const observer = new ResizeObserver(() => {
-      if (isLive()) box.scrollTop = box.scrollHeight;
+      if (isLive()) place();
     });
     observer.observe(inner);
     observer.observe(box);
     return () => observer.disconnect();
-  }, [isLive, scroller, content]);
+  }, [isLive, place, scroller, content]);
+  return useMemo(
+    () => ({
+      place,
+      isPlaced: () => Math.abs((scroller.current?.scrollTop ?? 0) - placed.current) < 2,
+      isAtCard: () => at_card.current !== null,
+      passCard: () => {
+        passed.current = newestCard(scroller.current)?.dataset.waiting ?? null;
+      },
+    }),
+    [place, scroller],
+  );
+}
+
+function newestCard(box: HTMLElement | null): HTMLElement | null {
+  return [...(box?.querySelectorAll<HTMLElement>(OPEN_CARD) ?? [])].at(-1) ?? null;
+}
+
+function topOf(element: Element): number {
+  return element.getBoundingClientRect().top;
 }
 
 /** What a reader does to move, or to go on working, on the page. */
@@ -77,11 +127,17 @@ interface Reader {
  */
 function useReader(
   scroller: RefObject<HTMLDivElement | null>,
-  state: { isLive: () => boolean; isComplete: boolean; followNewest: () => void; leave: () => void },
+  state: {
+    isLive: () => boolean;
+    isComplete: boolean;
+    page_end: End;
+    followNewest: () => void;
+    leave: () => void;
+  },
 ): Reader {
   const top = useRef(0);
   const linked = useRef(false);
-  const { isLive, isComplete, followNewest, leave } = state;
+  const { isLive, isComplete, page_end, followNewest, leave } = state;
   const isAtEnd = () => {
     const box = scroller.current;
     return isComplete && box !== null && box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
@@ -104,10 +160,11 @@ function useReader(
     if (!box) return;
     const before = top.current;
     top.current = box.scrollTop;
-    if (linked.current) return;
+    if (linked.current || (isLive() && page_end.isPlaced())) return;
     if (isAtEnd()) {
-      if (!isLive() && box.scrollTop >= before) followNewest();
-    } else if (box.scrollTop < before - 1) leave();
+      if (isLive()) page_end.passCard();
+      else if (box.scrollTop >= before) followNewest();
+    } else if (box.scrollTop < before - 1 || page_end.isAtCard()) leave();
   };
   const setLinked = useCallback(() => {
     linked.current = true;
@@ -153,7 +210,7 @@ export function useWindow({ left_out, total }: Length): Window {
   const end = range ? Math.min(total, Math.max(start, range.last - left_out)) : total;
   const all = left_out + total;
 
-  useEnd(live, isLive, scroller, content);
+  const page_end = useEnd(live, isLive, scroller, content);
   useLayoutEffect(() => {
     const box = scroller.current;
     if (box && held.current && start >= 0) restoreRow(box, held.current);
@@ -166,13 +223,14 @@ export function useWindow({ left_out, total }: Length): Window {
 
   const followNewest = useCallback(() => {
     move(null);
-    const box = scroller.current;
-    if (box) box.scrollTop = box.scrollHeight;
-  }, [move]);
+    page_end.passCard();
+    page_end.place();
+  }, [move, page_end]);
 
   const { onScroll, setLinked } = useReader(scroller, {
     isLive,
     isComplete: end === total,
+    page_end,
     followNewest,
     leave,
   });
