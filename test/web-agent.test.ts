@@ -81,6 +81,11 @@ browserTest(
     expect(await page.evaluate('document.activeElement.tagName')).toBe('TEXTAREA');
     const names = await card.locator('button bdi').evaluateAll((all) => all.map((one) => one.textContent));
     expect(names).toEqual(options.map(({ name }) => name));
+    // In one row: the note about *Immer* is below them.
+    const tops = await card
+      .locator('button:has(bdi)')
+      .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().top));
+    expect(new Set(tops).size).toBe(1);
     await page.keyboard.press('1');
     await field(page).blur();
     await page.keyboard.press('1');

@@ -275,6 +275,7 @@ function Options({
   onChoose: (reply: Reply) => void;
 }) {
   const lastingId = useId();
+  const groups = optionGroups(options);
   const fills_screen = useContext(CardScreenContext) !== null;
   return (
     <div
@@ -283,30 +284,30 @@ function Options({
         fills_screen ? barOptionsClass : inlineOptionsClass,
       )}
     >
-      {optionGroups(options).map(({ lasting, options: group }) => (
+      {groups.map(({ lasting, options: group }) => (
         <div
           key={group[0]!.option_id}
-          className="flex min-w-0 flex-col gap-x-3 gap-y-1 sm:flex-row sm:flex-wrap sm:items-center"
+          className="flex min-w-0 flex-col gap-2 sm:flex-row sm:flex-wrap sm:items-center"
         >
-          <div className="flex flex-col gap-2 sm:flex-row sm:flex-wrap">
-            {group.map((option) => (
-              <OptionButton
-                key={option.option_id}
-                option={option}
-                digit={options.indexOf(option) + 1}
-                disabled={disabled}
-                describedBy={lasting ? lastingId : undefined}
-                onChoose={onChoose}
-              />
-            ))}
-          </div>
-          {lasting && (
-            <span id={lastingId} className="text-muted text-sm">
-              also applies to later requests; the agent decides which
-            </span>
-          )}
+          {group.map((option) => (
+            <OptionButton
+              key={option.option_id}
+              option={option}
+              digit={options.indexOf(option) + 1}
+              disabled={disabled}
+              describedBy={lasting ? lastingId : undefined}
+              onChoose={onChoose}
+            />
+          ))}
         </div>
       ))}
+      {/* Between the buttons, it would push the last ones to another row. */}
+      {groups.some(({ lasting }) => lasting) && (
+        <span className="inline-flex items-center gap-1.5 text-muted text-sm">
+          <Lasting aria-hidden className="size-4 shrink-0" />
+          <span id={lastingId}>also applies to later requests; the agent decides which</span>
+        </span>
+      )}
     </div>
   );
 }
