@@ -6,7 +6,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  sharedBrowser,
+  signIn,
+  type WatchedPage,
+  type WatchedPageOptions,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -28,8 +34,8 @@ afterAll(async () => {
   await plane.close();
 });
 
-async function opened(path: string): Promise<WatchedPage> {
-  const watched = await browser.open(plane);
+async function opened(path: string, options: WatchedPageOptions = {}): Promise<WatchedPage> {
+  const watched = await browser.open(plane, options);
   await signIn(watched.page, plane);
   await watched.page.goto(plane.url + path);
   return watched;
@@ -142,6 +148,26 @@ browserTest('new lines do not move a reader who scrolled up, and End jumps to th
   await page.getByRole('button', { name: 'Close input' }).click();
   await page.getByText('exit code 0').waitFor(slow);
   expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
+});
+
+browserTest('on a phone, two rows are above the output of a failed agent', async () => {
+  const { id } = await plane.agent('echo "error: one"; seq 200; echo "error: two"; exit 3', { name: 'small' });
+  await plane.finished(id);
+  const { page } = await opened(`/agents/${id}/output`, { screen: 'phone' });
+  await line(page, 202).waitFor(slow);
+  const failure = page.getByRole('region', { name: 'Failure' });
+  await failure.getByText('Exit code 3').waitFor();
+  await failure.getByRole('button', { name: 'Restart' }).waitFor();
+  const tabs = (await page.getByRole('navigation', { name: 'Views' }).boundingBox())!;
+  const lines = (await scroller(page).boundingBox())!;
+  // A button that can be touched is 44 px high.
+  expect(lines.y - tabs.y - tabs.height).toBeLessThan(3 * 44);
+  const errors = page.getByRole('button', { name: '2 errors, next error' });
+  // The first one below the top of the screen, then from the beginning again.
+  await errors.tap();
+  await line(page, 202).getByText('error: two').waitFor();
+  await errors.tap();
+  await line(page, 1).getByText('error: one').waitFor();
 });
 
 browserTest('an event has a URL, which search results and the timeline link to', async () => {

@@ -11,6 +11,7 @@ import type { Lines as LogLines } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping, MOD } from '../../../ui/keys.ts';
+import { useNarrow } from '../../../ui/media.ts';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
 import { ChosenBar } from './chosen-bar.tsx';
 import { Download } from './download.tsx';
@@ -234,11 +235,12 @@ function Toolbar({
   onGo: (range: Range) => void;
 }) {
   return (
+    // On phones all of it fits in one row.
     <div className="flex shrink-0 flex-wrap items-center gap-1 border-line border-b px-3 py-1">
       <Button variant="quiet" icon={<Search aria-hidden />} title={FIND_KEYS} onClick={onFind}>
         <span className="max-sm:sr-only">Find</span>
       </Button>
-      <GoTo onGo={onGo} />
+      <GoTo onGo={onGo} className={errors.count > 0 ? 'max-sm:hidden' : undefined} />
       <IconButton
         label="Wrap lines"
         aria-pressed={options.wrap}
@@ -281,11 +283,21 @@ function Toolbar({
 const FIND_KEYS = MOD === '⌘' ? '⌘F' : `${MOD}+F`;
 
 function ErrorStepper({ errors: { count, go } }: { errors: Errors }) {
+  const text = `${count.toLocaleString('en')} ${count === 1 ? 'error' : 'errors'}`;
+  if (useNarrow())
+    return (
+      <Button
+        variant="quiet"
+        aria-label={`${text}, next error`}
+        onClick={() => go(1)}
+        className="text-failed!"
+      >
+        {text} <ChevronDown aria-hidden />
+      </Button>
+    );
   return (
     <span className="inline-flex items-center">
-      <span className="px-1 text-failed">
-        {count.toLocaleString('en')} {count === 1 ? 'error' : 'errors'}
-      </span>
+      <span className="px-1 text-failed">{text}</span>
       <IconButton label="Previous error (p)" icon={<ChevronUp aria-hidden />} onClick={() => go(-1)} />
       <IconButton label="Next error (n)" icon={<ChevronDown aria-hidden />} onClick={() => go(1)} />
     </span>
@@ -323,7 +335,7 @@ function useRange(
   return [range, set];
 }
 
-function GoTo({ onGo }: { onGo: (range: Range) => void }) {
+function GoTo({ onGo, className }: { onGo: (range: Range) => void; className: string | undefined }) {
   const [text, setText] = useState('');
   const range = parseRange(text);
   const submit = (event: FormEvent) => {
@@ -331,7 +343,7 @@ function GoTo({ onGo }: { onGo: (range: Range) => void }) {
     if (range) onGo(range);
   };
   return (
-    <form onSubmit={submit}>
+    <form onSubmit={submit} className={className}>
       <input
         aria-label="Go to line, or lines such as 200-240"
         aria-invalid={(text !== '' && !range) || undefined}
