@@ -426,6 +426,13 @@ browserTest('on a phone, the button for a new agent covers no link to a review',
   const boxes = await review.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
   // Rows can be scrolled to any height.
   for (const { left } of boxes) expect(left).toBeGreaterThan(add.x + add.width);
+  // At the end of the list, nothing is below it.
+  const list = page.locator('#main > .scroll-y');
+  await list.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+  const bottoms = await list
+    .locator('[data-row], aside')
+    .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().bottom));
+  expect(Math.max(...bottoms)).toBeLessThanOrEqual(add.y);
 });
 
 browserTest('on a phone, a request fills the screen, and the next one follows its answer', async () => {

@@ -151,7 +151,9 @@ browserTest('new lines do not move a reader who scrolled up, and End jumps to th
 });
 
 browserTest('on a phone, two rows are above the output of a failed agent', async () => {
-  const { id } = await plane.agent('echo "error: one"; seq 200; echo "error: two"; exit 3', { name: 'small' });
+  const { id } = await plane.agent('echo "error: one"; seq 200; echo "error: two"; exit 3', {
+    name: 'small',
+  });
   await plane.finished(id);
   const { page } = await opened(`/agents/${id}/output`, { screen: 'phone' });
   await line(page, 202).waitFor(slow);

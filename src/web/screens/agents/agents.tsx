@@ -92,7 +92,8 @@ export function Agents() {
               </Link>
             </Empty>
           ) : (
-            <>
+            // On phones, the button for a new agent must not cover what is last.
+            <div className="max-md:pb-20">
               <Groups groups={groups} waiting={waiting} unread={unread} />
               <ListNote
                 rows={agents.length}
@@ -100,7 +101,7 @@ export function Agents() {
                 cli="svc agents create hello --command 'echo hello' --start --follow"
                 operation="createAgent"
               />
-            </>
+            </div>
           )
         }
       </QueryState>
@@ -279,25 +280,20 @@ function Groups({
   waiting: ReadonlyMap<string, WaitingItem>;
   unread: ReadonlySet<string>;
 }) {
-  // On phones, the button for a new agent must not cover the last row.
-  return (
-    <div className="max-md:pb-20">
-      {groups.map((group, at) => (
-        <section key={group.name} aria-label={group.name || 'Agents'}>
-          {group.name && (
-            <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
-              {group.name}
-            </h2>
-          )}
-          <AgentRows
-            label={group.name || 'Agents'}
-            agents={group.agents}
-            waiting={waiting}
-            unread={unread}
-            headed={at === 0}
-          />
-        </section>
-      ))}
-    </div>
-  );
+  return groups.map((group, at) => (
+    <section key={group.name} aria-label={group.name || 'Agents'}>
+      {group.name && (
+        <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
+          {group.name}
+        </h2>
+      )}
+      <AgentRows
+        label={group.name || 'Agents'}
+        agents={group.agents}
+        waiting={waiting}
+        unread={unread}
+        headed={at === 0}
+      />
+    </section>
+  ));
 }

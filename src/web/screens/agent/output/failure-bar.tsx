@@ -36,10 +36,7 @@ export function FailureBar({
         </Button>
       )}
       {now && (
-        <span
-          className="min-w-0 flex-1 truncate font-mono text-sm max-md:hidden"
-          title={escapeHidden(now)}
-        >
+        <span className="min-w-0 flex-1 truncate font-mono text-sm max-md:hidden" title={escapeHidden(now)}>
           {escapeHidden(now)}
         </span>
       )}
