@@ -78,7 +78,8 @@ export function Agents() {
           <JoinNode />
         </>
       }
-      primary={<NewAgent />}
+      // Without agents, the list itself says what to do.
+      primary={read.data?.length !== 0 && <NewAgent />}
       toolbar={<Toolbar agents={read.data} search={search} grouping={grouping} onChange={change} />}
     >
       <QueryState read={read}>
