@@ -622,6 +622,15 @@ browserTest('the palette opens on what waits and on the actions for the agent of
   await chosen.getByText('Approvals').waitFor();
   await page.keyboard.press('ArrowDown');
   await chosen.getByText(agent.name).waitFor();
+  // Once, with what it asks; a search also finds its page.
+  const named = page.getByRole('option').filter({ hasText: agent.name });
+  expect(await named.count()).toBe(1);
+  await page.keyboard.type(agent.name);
+  await expect.poll(() => named.count()).toBe(2);
+  await page.keyboard.press('ControlOrMeta+a');
+  await page.keyboard.press('Backspace');
+  await chosen.getByText('Approvals').waitFor();
+  await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await page.waitForURL(`${plane.url}/approvals?review=*`);
   await page.goBack();

@@ -38,6 +38,8 @@ import { startDemo } from './start-agent.ts';
 /** How many teams' runs and tasks are searched, the newest teams first. */
 const TEAMS_SEARCHED_MAX = 20;
 const APPROVALS = '/approvals';
+/** The page Approvals, and as many requests. */
+const WAITING_MAX = 6;
 
 export interface Entry extends Findable {
   key: string;
@@ -60,7 +62,7 @@ export function useGroups(places: readonly Place[]): Group[] {
   const waiting = useWaitingEntries(agents);
   const pages = usePages(places);
   return [
-    { heading: 'Needs you', entries: waiting, max: 6 },
+    { heading: 'Needs you', entries: waiting, max: WAITING_MAX },
     useThisAgent(agents),
     { heading: 'Agents', entries: useAgents(agents), max: 8 },
     // Approvals is the first entry of all if something waits.
@@ -94,9 +96,9 @@ function useWaitingEntries(agents: readonly AgentRecord[]): Entry[] {
     },
     ...open.map((item) => ({
       key: `${item.kind} ${item.id}`,
-      label: names.get(item.agent_id ?? '') ?? (item.kind === 'run' ? 'A run' : 'A member of a run'),
-      detail: waitingText(item),
-      also: waitingText(item),
+      label: waitingText(item),
+      detail: names.get(item.agent_id ?? '') ?? (item.kind === 'run' ? 'a run' : 'a member of a run'),
+      also: names.get(item.agent_id ?? '') ?? '',
       icon: <TriangleAlert aria-hidden className="text-needs" />,
       right: <ShortAgo at={item.since} />,
       act: () => navigate({ to: APPROVALS, search: { [linkNames[item.kind]]: item.id } }),
@@ -107,7 +109,7 @@ function useWaitingEntries(agents: readonly AgentRecord[]): Entry[] {
 /** The actions for the agent whose page is open. */
 function useThisAgent(agents: readonly AgentRecord[]): Group {
   const navigate = useNavigate();
-  const id = useMatch({ from: '/app/agents/$agent_id', shouldThrow: false })?.params.agent_id;
+  const id = useThisId();
   const agent = agents.find((one) => one.id === id);
   const act = useAgentAct({ id: id ?? '', name: agent?.name ?? '' });
   if (!agent) return { heading: 'This agent', entries: [], max: 0 };
@@ -145,22 +147,31 @@ function useThisAgent(agents: readonly AgentRecord[]): Group {
   return { heading: name, entries: entries.filter((entry): entry is Entry => entry !== false), max: 6 };
 }
 
-/** The most recently active first. */
+/** The most recently active first. Those in the groups above are listed when the user searches. */
 function useAgents(agents: readonly AgentRecord[]): Entry[] {
   const navigate = useNavigate();
+  const { open } = useWaiting();
+  const this_id = useThisId();
   return useMemo(() => {
+    const above = new Set([this_id, ...open.slice(0, WAITING_MAX - 1).map(({ agent_id }) => agent_id)]);
     const active = ({ last_event_at, created_at }: AgentRecord) => last_event_at ?? created_at;
     return [...agents]
       .sort((a, b) => (active(a) < active(b) ? 1 : -1))
       .map((agent) => ({
         key: agent.id,
         label: agent.name,
+        only_searched: above.has(agent.id),
         also: `${agent.id} ${agent.preset ?? ''} ${agent.status}`,
         icon: <AgentStatus agent={agent} labelClassName="sr-only" />,
         right: <ShortAgo at={active(agent)} />,
         act: () => navigate({ to: '/agents/$agent_id', params: { agent_id: agent.id } }),
       }));
-  }, [agents, navigate]);
+  }, [agents, open, this_id, navigate]);
+}
+
+/** The id of the agent whose page is open. */
+function useThisId(): string | undefined {
+  return useMatch({ from: '/app/agents/$agent_id', shouldThrow: false })?.params.agent_id;
 }
 
 function usePages(places: readonly Place[]): Entry[] {

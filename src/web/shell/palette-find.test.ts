@@ -18,6 +18,11 @@ describe('the search of the palette', () => {
   it('also finds ids', () => {
     expect(labels('agt_3')).toEqual(['docs']);
   });
+  it('lists entries that are only for searches when their text matches', () => {
+    const all = items.map((item) => ({ ...item, only_searched: item.label === 'docs' }));
+    expect(find(all, '', 9).map(({ label }) => label)).toEqual(['unfix', 'api-fix', 'fix-checkout']);
+    expect(find(all, 'doc', 9).map(({ label }) => label)).toEqual(['docs']);
+  });
   it('shows the first entries for an empty text, and never more than the maximum', () => {
     expect(labels('  ', 2)).toEqual(['unfix', 'api-fix']);
     expect(labels('fix', 1)).toEqual(['fix-checkout']);

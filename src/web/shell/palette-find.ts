@@ -4,12 +4,14 @@ export interface Findable {
   label: string;
   /** More text to search, such as an id or a kind. */
   also?: string;
+  /** Not listed before the user searches. */
+  only_searched?: boolean;
 }
 
 /** The best `max` matches; equal ones keep their order. Every word must match. */
 export function find<T extends Findable>(items: readonly T[], query: string, max: number): T[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return items.slice(0, max);
+  if (words.length === 0) return items.filter(({ only_searched }) => !only_searched).slice(0, max);
   const found: { thing: T; rank: number }[] = [];
   for (const item of items) {
     const rank = matchRank(item, words);
