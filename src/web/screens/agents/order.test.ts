@@ -68,13 +68,14 @@ test('of the agents that need a person, the one that has waited longest comes fi
 test('every word of the filter must occur in one of the fields', () => {
   const agents = [
     agent('api', { node_id: 'gpu-1', command: '/usr/bin/codex --x', argv: null }),
-    agent('web', { node_id: 'gpu-1', status: 'running', worktree_branch: 'svc/web' }),
+    agent('web', { node_id: 'gpu-1', status: 'running', worktree_branch: 'svc/web', command: 'a && b' }),
   ];
   const names = (wanted: Parameters<typeof filterAgents>[1]) =>
     filterAgents(agents, wanted, NO_WAITS).map(({ name }) => name);
   expect(names({ q: 'GPU codex' })).toEqual(['api']);
   expect(names({ q: 'gpu' })).toHaveLength(2);
   expect(names({ q: 'svc/web' })).toEqual(['web']);
+  expect(names({ q: '&&' })).toEqual(['web']);
   expect(names({ show: 'working' })).toEqual(['web']);
   expect(names({ show: 'failed', q: 'gpu' })).toEqual([]);
 });
@@ -125,6 +126,17 @@ test('describes an agent’s program and its end in a few words', () => {
   expect(getProgram({ preset: 'claude', argv: null, command: 'x' })).toBe('claude');
   expect(getProgram({ preset: null, argv: ['/opt/bin/agent', 'run'], command: 'x' })).toBe('agent');
   expect(getProgram({ preset: null, argv: null, command: ' npm test' })).toBe('npm');
+  for (const script of ['npm ci && npm test', 'echo a; echo b', 'cat a | sort', 'sleep 9 &\nnpm test']) {
+    expect(getProgram({ preset: null, argv: null, command: script })).toBe('sh');
+  }
+  for (const one of [
+    'git commit -m "a; b"',
+    "git log --grep 'a && b'",
+    'git status > log 2>&1',
+    'git gc\n',
+  ]) {
+    expect(getProgram({ preset: null, argv: null, command: one })).toBe('git');
+  }
   expect(getProgram({ preset: null, argv: null, command: 'n=0; while :; do :; done' })).toBe('sh');
   expect(getProgram({ preset: null, argv: null, command: 'for i in 1 2; do echo $i; done' })).toBe('sh');
   expect(describeEnd(agent('a', { exit_code: 137, reason: 'exit_code' }))).toBe(
@@ -133,6 +145,9 @@ test('describes an agent’s program and its end in a few words', () => {
   expect(describeEnd(agent('a', { exit_code: 3, reason: 'exit_code' }))).toBe('Exit code 3');
   expect(describeEnd(agent('a', { exit_code: 127, argv: ['/opt/gemini'], reason: 'exit_code' }))).toBe(
     'Command not found: gemini (127)',
+  );
+  expect(describeEnd(agent('a', { exit_code: 127, command: 'cd x && gemini', reason: 'exit_code' }))).toBe(
+    'Command not found (127)',
   );
   expect(describeEnd(agent('a', { exit_signal: 'SIGKILL', reason: 'signal' }))).toBe(
     'Killed (SIGKILL), often out of memory',

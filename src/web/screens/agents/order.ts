@@ -59,6 +59,7 @@ export function filterAgents(
         agent.name,
         agent.id,
         getProgram(agent),
+        agent.command,
         agent.node_id,
         agent.workdir,
         agent.worktree_branch,
@@ -111,11 +112,20 @@ export function groupAgents(
   return [...groups].map(([group, members]) => ({ name: group, agents: members }));
 }
 
-/** What it runs, in one word: the preset, or the program of its command; `sh` for a script. */
+/** What it runs, in one word: the preset, or the program of its command; `sh` for a script or several commands. */
 export function getProgram(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command'>): string {
   if (agent.preset !== null) return agent.preset;
+  if (agent.argv === null && isScript(agent.command)) return SHELL;
   const word = agent.argv?.[0] ?? agent.command.trim().split(/\s+/)[0] ?? '';
-  return /^[\w./@+-]+$/.test(word) && !KEYWORDS.has(word) ? lastPart(word) : 'sh';
+  return /^[\w./@+-]+$/.test(word) && !KEYWORDS.has(word) ? lastPart(word) : SHELL;
+}
+
+/** Runs commands without `argv`. */
+const SHELL = 'sh';
+
+/** Whether a shell runs more than one command. */
+function isScript(command: string): boolean {
+  return /[;&|\n]/.test(command.trim().replace(/'[^']*'|"[^"]*"|[<>]&|&>/g, ''));
 }
 
 const KEYWORDS = new Set(['for', 'if', 'while', 'until', 'case', 'set', 'cd', 'export', 'exec']);
@@ -134,10 +144,10 @@ export function lastPart(path: string): string {
   return path.split('/').filter(Boolean).at(-1) ?? path;
 }
 
-/** What exit codes mean to a shell. `program`: the first word of the command. */
-const exitCodes: Record<number, (program: string) => string> = {
-  126: (program) => `Not executable: ${program} (126)`,
-  127: (program) => `Command not found: ${program} (127)`,
+/** What exit codes mean to a shell. `of_program`: `: ` and what it runs; empty for a shell, which may have run any command. */
+const exitCodes: Record<number, (of_program: string) => string> = {
+  126: (of_program) => `Not executable${of_program} (126)`,
+  127: (of_program) => `Command not found${of_program} (127)`,
   130: () => 'Interrupted (130)',
   137: () => 'Killed (137), often out of memory',
   143: () => 'Terminated (143)',
@@ -162,8 +172,9 @@ const reasons: Record<string, string> = {
 /** Why it failed, in a few words; empty if nothing is known. */
 export function describeEnd(agent: AgentRecord): string {
   const { exit_code, exit_signal, reason } = agent;
+  const program = getProgram(agent);
   if (exit_code !== null && exit_code !== 0)
-    return exitCodes[exit_code]?.(getProgram(agent)) ?? `Exit code ${exit_code}`;
+    return exitCodes[exit_code]?.(program === SHELL ? '' : `: ${program}`) ?? `Exit code ${exit_code}`;
   if (exit_signal !== null) return signals[exit_signal] ?? `Ended by ${exit_signal}`;
   return reason === null ? '' : (reasons[reason] ?? reason.replaceAll('_', ' '));
 }
