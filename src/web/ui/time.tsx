@@ -47,6 +47,12 @@ export function spanText(ms: number): string {
   return `${Math.floor(s / 86_400)}d`;
 }
 
+/** How long something took: `< 0.1 s`, `2.4 s`, `2m14s`. */
+export function tookText(seconds: number): string {
+  if (seconds < 0.05) return '< 0.1 s';
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : spanText(seconds * 1000);
+}
+
 /** `12 s`, `2m`, `3h`, `4d`: for lists, in which ticking seconds would distract. */
 export function shortSpan(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));

@@ -11,8 +11,7 @@ import type { AgentTab } from '../../../router.tsx';
 import { noticeTone, stopText, type Tone } from '../../../transcript/status-text.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
-import { TimeOfDay } from '../../../ui/time.tsx';
-import { spent } from './elapsed.tsx';
+import { TimeOfDay, tookText } from '../../../ui/time.tsx';
 
 const tones: Record<Tone, string> = { plain: 'text-muted', warning: 'text-warning', failure: 'text-failed' };
 const icons = { plain: Info, warning: CircleAlert, failure: CircleX };
@@ -23,7 +22,7 @@ export function StopLine({ item, agent_id }: { item: Stop; agent_id: string }) {
   const { seconds, tools, added, removed, tokens } = item;
   const is_plain = item.reason === 'end_turn';
   const facts = [
-    seconds !== null && spent(seconds),
+    seconds !== null && tookText(seconds),
     tools > 0 && (
       <ViewLink agent_id={agent_id} tab="timeline" title="Open the timeline">
         {tools} {tools === 1 ? 'tool' : 'tools'}

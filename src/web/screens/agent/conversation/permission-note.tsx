@@ -2,8 +2,8 @@
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 import type { Permission } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
+import { tookText } from '../../../ui/time.tsx';
 import { takeLeftCard } from '../../../waiting/focus.ts';
-import { spent } from './elapsed.tsx';
 
 const verbs: Record<string, string> = {
   allow_once: 'allowed',
@@ -35,7 +35,7 @@ function verb({ outcome }: Permission): string {
 /** ` by ana after 11 s`. */
 function whoAndWhen({ answered_by, ts, settled_ts }: Permission): string {
   const by = answered_by === null ? 'automatically' : `by ${answered_by}`;
-  return ` ${by}${settled_ts === null ? '' : ` after ${spent(settled_ts - ts)}`}`;
+  return ` ${by}${settled_ts === null ? '' : ` after ${tookText(settled_ts - ts)}`}`;
 }
 
 /** The focus stays where a card was when the card gives way to a note. */

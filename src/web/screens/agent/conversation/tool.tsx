@@ -72,7 +72,7 @@ export function ToolLine({ row, folder }: { row: ToolRow; folder: Folder }) {
           <Counts added={item.added} removed={item.removed} />
           <ToolState status={status} />
           {(status === 'in_progress' || item.ended_ts !== null) && (
-            <span className="min-w-10 text-right text-muted tabular-nums">
+            <span className="min-w-12 text-right text-muted tabular-nums">
               <Elapsed from={item.ts} to={item.ended_ts} />
             </span>
           )}

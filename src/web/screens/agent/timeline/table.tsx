@@ -6,9 +6,9 @@ import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { StatusIcon } from '../../../ui/status.tsx';
 import { TableHead } from '../../../ui/table-head.tsx';
-import { Ago, Clock } from '../../../ui/time.tsx';
+import { Ago, Clock, tookText } from '../../../ui/time.tsx';
 import type { Entry, Lane } from './entries.ts';
-import { lasted } from './words.ts';
+import { isMoment } from './words.ts';
 
 /** Rows are added by this number, from the newest to the oldest. */
 const SHOWN = 200;
@@ -94,7 +94,7 @@ function Row({ agent_id, entry }: { agent_id: string; entry: Entry }) {
         <Clock at={from * 1000} />
       </td>
       <td className="whitespace-nowrap tabular-nums">
-        {to === null ? <Ago at={from * 1000} suffix="" /> : to > from ? lasted(to - from) : '–'}
+        {to === null ? <Ago at={from * 1000} suffix="" /> : isMoment(lane) ? '–' : tookText(to - from)}
       </td>
       <td>
         {result && (

@@ -62,6 +62,8 @@ describe('the bars of a timeline', () => {
     expect(failed.map(({ lane }) => lane).sort()).toEqual(['sessions', 'tools', 'warnings']);
     const [session] = entriesAt(entries, 100);
     expect(entryText(session!)).toBe('Session 1 · failed, exit 3, 30 s');
+    expect(entryText(entry('tools', 21, 21, 'Read a.ts'))).toBe('Read a.ts, < 0.1 s');
+    expect(entryText(entry('warnings', 27, 27, 'Turn lost'))).toBe('Turn lost');
     expect(summarize(entries, 100)).toMatch(/^1 session · 1 turn · 1 tool call · waited /);
   });
 

@@ -1,5 +1,5 @@
 /** The texts of the timeline (pure). */
-import { spanText } from '../../../ui/time.tsx';
+import { spanText, tookText } from '../../../ui/time.tsx';
 import type { Entry, Lane, TimedEntry } from './entries.ts';
 import { foldWidths, type Segment } from './scale.ts';
 
@@ -11,15 +11,15 @@ export const laneTitles: Readonly<Record<Lane, string>> = {
   warnings: 'Warnings',
 };
 
-/** A duration; short ones with a tenth of a second. */
-export function lasted(seconds: number): string {
-  return seconds < 10 ? `${seconds.toFixed(1)} s` : spanText(seconds * 1000);
+/** Whether entries of this lane have no duration. */
+export function isMoment(lane: Lane): boolean {
+  return lane === 'warnings';
 }
 
 /** `Turn 2 · completed, 12 s`. */
-export function entryText({ label, from, to, result, is_open }: TimedEntry): string {
+export function entryText({ label, lane, from, to, result, is_open }: TimedEntry): string {
   const how = result ? ` · ${result.text}` : '';
-  const took = to > from ? `, ${lasted(to - from)}${is_open ? ' so far' : ''}` : '';
+  const took = isMoment(lane) ? '' : `, ${tookText(to - from)}${is_open ? ' so far' : ''}`;
   return `${label}${how}${took}`;
 }
 
@@ -51,7 +51,7 @@ export function summarize(entries: readonly Entry[], now: number): string {
     count('sessions', 'session'),
     count('turns', 'turn'),
     count('tools', 'tool call'),
-    waited > 0 ? `waited ${lasted(waited)} for you` : [],
+    waited > 0 ? `waited ${tookText(waited)} for you` : [],
   ]
     .flat()
     .join(' · ');
