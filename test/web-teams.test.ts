@@ -224,6 +224,8 @@ browserTest(
     await page.goto(`${plane.url}/teams/${team_id}/runs/${run.id}`);
     await page.getByRole('region', { name: 'Members' }).getByRole('button', { name: 'ann' }).waitFor();
     expect(await page.getByRole('region', { name: 'Steps' }).count()).toBe(0);
+    const marked = page.getByRole('navigation', { name: 'Main' }).locator('[aria-current="page"]');
+    expect(await marked.allInnerTexts()).toEqual(['Runs']);
     await page.getByRole('button', { name: 'Fail run…' }).click();
     await page.getByRole('button', { name: 'Fail', exact: true }).click();
     await page.getByText('error_text is required', { exact: true }).waitFor();

@@ -1,7 +1,18 @@
 /** A link of the navigation, with the number of items that wait. */
-import { Link } from '@tanstack/react-router';
+import { Link, useRouterState } from '@tanstack/react-router';
 import type { Place } from '../feature.ts';
 import { cx } from '../ui/cx.ts';
+import { isInPlace } from './place.ts';
+
+/** The properties of a link that depend on whether the page belongs to its entry. The router knows only its path. */
+export function usePlaceLink(to: string) {
+  const is_current = useRouterState({ select: ({ location }) => isInPlace(location.pathname, to) });
+  return {
+    to,
+    activeOptions: { exact: true },
+    ...(is_current && { 'aria-current': 'page' as const }),
+  };
+}
 
 export function NavLink({
   place,
@@ -19,10 +30,10 @@ export function NavLink({
   const waiting = useCount() + count;
   return (
     <Link
-      to={to}
+      {...usePlaceLink(to)}
       {...(onClick && { onClick })}
       {...(collapsed && { title: label })}
-      className="tap relative flex items-center gap-2 rounded-md px-2 text-muted transition-colors hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:font-medium [&.active]:text-text"
+      className="tap relative flex items-center gap-2 rounded-md px-2 text-muted transition-colors hover:bg-surface hover:text-text aria-[current=page]:bg-selected aria-[current=page]:font-medium aria-[current=page]:text-text"
     >
       <Icon aria-hidden className="size-4 shrink-0" />
       <span className={collapsed ? 'sr-only' : undefined}>{label}</span>

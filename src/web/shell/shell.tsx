@@ -23,7 +23,7 @@ import { useHandheld } from '../ui/media.ts';
 import { Toasts } from '../ui/toast.tsx';
 import { linkedId } from '../waiting/queue.ts';
 import { useWaiting } from '../waiting/use-waiting.ts';
-import { Count, NavLink } from './nav-link.tsx';
+import { Count, NavLink, usePlaceLink } from './nav-link.tsx';
 import { OpenPalette } from './open-palette.ts';
 import { Palette } from './palette.tsx';
 import { Renewal } from './renewal.tsx';
@@ -164,8 +164,8 @@ function ThumbLink({ place, count }: { place: Place; count: number }) {
   const { icon: Icon, to, label } = place;
   return (
     <Link
-      to={to}
-      className="relative flex min-h-12 flex-1 flex-col items-center justify-center text-muted text-xs [&.active]:text-accent"
+      {...usePlaceLink(to)}
+      className="relative flex min-h-12 flex-1 flex-col items-center justify-center text-muted text-xs aria-[current=page]:text-accent"
     >
       <Icon aria-hidden className="size-5" />
       {label}
