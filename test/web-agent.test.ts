@@ -290,7 +290,7 @@ browserTest('hostile text runs nothing, loads nothing, and links only to web pag
   const { page, errors, foreign_requests } = await openAgentPage(agent);
   await sendPrompt(page, 'Go on <img src=x onerror=alert(1)>');
   await log(page).getByText('Done.').waitFor();
-  await log(page).getByText('unrecognized update: of_another_world').click();
+  await log(page).getByText('Unrecognized update: of_another_world').click();
   await log(page).getByText('onerror=alert(1)').first().waitFor();
   const links = await log(page)
     .locator(`a:not([href^="#"], [href="/agents/${agent.id}/timeline"])`)

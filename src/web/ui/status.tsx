@@ -51,7 +51,8 @@ export function statusText(status: string): string {
   return texts[status] ?? status;
 }
 
-function sentenceCase(text: string): string {
+/** `in progress` as `In progress`: labels begin with a capital letter, words within a line do not. */
+export function sentenceCase(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -8,6 +8,7 @@ import { buttonClass } from '../../ui/button.tsx';
 import { pillClass } from '../../ui/chip.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Empty, Failed, ListNote, QueryState, Skeleton } from '../../ui/states.tsx';
+import { sentenceCase, statusText } from '../../ui/status.tsx';
 import { useWaitingRuns } from '../../waiting/use-waiting.ts';
 import { matchesFilter, shownStatus } from './facts.ts';
 import { RunsTable } from './runs-table.tsx';
@@ -44,7 +45,7 @@ export function Runs() {
             onClick={() => void navigate({ to: '/runs', search: { status: item }, replace: true })}
             className={pillClass(status === item)}
           >
-            {item === undefined ? 'All' : statusLabel(item)} {count}
+            {item === undefined ? 'All' : sentenceCase(statusText(item))} {count}
           </button>
         );
       })}
@@ -92,10 +93,4 @@ export function Runs() {
       </QueryState>
     </Screen>
   );
-}
-
-/** `input_required` as `Input required`. */
-function statusLabel(status: string): string {
-  const text = status.replace('_', ' ');
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

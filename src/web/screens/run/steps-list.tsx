@@ -1,6 +1,6 @@
 /** Steps on a phone, from top to bottom: each with its member, its duration, and what it waits for. */
 import { cx } from '../../ui/cx.ts';
-import { StatusIcon, statusText } from '../../ui/status.tsx';
+import { StatusIcon, sentenceCase, statusText } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import type { ShownStepRecord } from './facts.ts';
 
@@ -49,7 +49,7 @@ function Facts({ step, blockers }: { step: ShownStepRecord; blockers: readonly s
   return (
     <>
       <span className="truncate text-muted text-sm">
-        {statusText(status)} · {member_id}
+        {sentenceCase(statusText(status))} · {member_id}
         {status === 'pending' && blockers.length > 0 && ` · blocked by ${blockers.slice(0, 20).join(', ')}`}
       </span>
       {error_text && (

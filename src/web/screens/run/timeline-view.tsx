@@ -4,7 +4,7 @@ import { isRunOver } from '../../../features/runs/rules/run.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
-import { StatusIcon, statusText } from '../../ui/status.tsx';
+import { StatusIcon, sentenceCase, statusText } from '../../ui/status.tsx';
 import { spanText, useNow } from '../../ui/time.tsx';
 import type { ShownStepRecord } from './facts.ts';
 import type { Selection } from './run.tsx';
@@ -121,7 +121,7 @@ function Key() {
       {(['queued', 'working', 'waiting'] as const).map((kind) => (
         <li key={kind} className="inline-flex items-center gap-1">
           <span aria-hidden className={cx('h-2 w-4 rounded-xs border', barClasses[kind])} />
-          {words[kind]}
+          {sentenceCase(words[kind])}
         </li>
       ))}
     </ul>
@@ -175,7 +175,7 @@ function StepRow({
   const from = Math.min(...spans.filter(({ kind }) => kind !== 'queued').map(({ from_ms }) => from_ms));
   const end = Math.max(...spans.map(({ to_ms }) => to_ms));
   const duration = Number.isFinite(from) ? spanText(end - from) : null;
-  const label = step_key ?? 'other requests';
+  const label = step_key ?? 'Other requests';
   const summary = spans
     .map(({ kind, from_ms, to_ms }) => `${words[kind]} ${spanText(to_ms - from_ms)}`)
     .join(', ');

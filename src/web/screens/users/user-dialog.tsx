@@ -16,8 +16,8 @@ export type UserAct =
   | { kind: 'rename' | 'password' | 'role' | 'delete'; user: UserRecord };
 
 const roles = [
-  { value: 'user', label: 'user: own agents and teams' },
-  { value: 'root', label: 'root: everything' },
+  { value: 'user', label: 'User: own agents and teams' },
+  { value: 'root', label: 'Root: everything' },
 ];
 
 interface Fields {

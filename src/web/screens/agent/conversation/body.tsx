@@ -36,19 +36,19 @@ export function PartView({ part, grows = false }: { part: Part; grows?: boolean 
           />
         );
       }
-      return <ExternalPart label={`image (${part.mime_type})`} uri={part.uri} />;
+      return <ExternalPart label={`Image (${part.mime_type})`} uri={part.uri} />;
     case 'audio':
-      return <ExternalPart label={`audio (${part.mime_type})`} uri={part.uri} />;
+      return <ExternalPart label={`Audio (${part.mime_type})`} uri={part.uri} />;
     case 'link':
       return <ExternalPart label={part.title ?? part.name} uri={part.uri} />;
     case 'resource':
       return part.text === null ? (
-        <ExternalPart label={part.mime_type ?? 'file'} uri={part.uri} />
+        <ExternalPart label={part.mime_type ?? 'File'} uri={part.uri} />
       ) : (
         <CodeBlock text={part.text} language={part.uri} />
       );
     case 'unknown':
-      return <RawView label="unrecognized content" value={part.raw.value} truncated={part.raw.truncated} />;
+      return <RawView label="Unrecognized content" value={part.raw.value} truncated={part.raw.truncated} />;
   }
 }
 

@@ -116,7 +116,7 @@ export function UnknownRow({ item }: { item: Unknown }) {
   return (
     <div>
       <RawView
-        label={`unrecognized update: ${escapeHidden(item.label)}`}
+        label={`Unrecognized update: ${escapeHidden(item.label)}`}
         value={item.raw.value}
         truncated={item.raw.truncated}
       />

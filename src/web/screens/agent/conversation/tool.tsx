@@ -233,7 +233,7 @@ function Content({ content, folder, done }: { content: CallContent; folder: Fold
       return <TerminalView terminal={content} />;
     case 'unknown':
       return (
-        <RawView label="unrecognized content" value={content.raw.value} truncated={content.raw.truncated} />
+        <RawView label="Unrecognized content" value={content.raw.value} truncated={content.raw.truncated} />
       );
   }
 }

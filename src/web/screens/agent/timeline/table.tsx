@@ -4,7 +4,7 @@ import { CircleAlert, type LucideIcon, MessageSquare, Play, TriangleAlert, Wrenc
 import { memo, useState } from 'react';
 import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
-import { StatusIcon } from '../../../ui/status.tsx';
+import { StatusIcon, sentenceCase } from '../../../ui/status.tsx';
 import { TableHead } from '../../../ui/table-head.tsx';
 import { Ago, Clock, tookText } from '../../../ui/time.tsx';
 import type { Entry, Lane } from './entries.ts';
@@ -101,7 +101,8 @@ function Row({ agent_id, entry }: { agent_id: string; entry: Entry }) {
           <span className="flex min-w-0 items-center gap-1.5" title={result.text}>
             <StatusIcon status={result.status} />
             <span className={cx('truncate', result.status === 'failed' ? 'text-failed' : 'text-muted')}>
-              {result.text}
+              {/* An answer is in the agent’s words. */}
+              {lane === 'waits' ? result.text : sentenceCase(result.text)}
             </span>
           </span>
         )}
