@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterEach, beforeEach, expect } from 'vitest';
-import { browserTest, openBrowser, screens, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, mainScreens, openBrowser, type TestBrowser } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -33,7 +33,7 @@ async function fillJoin(page: Page, pin: string): Promise<void> {
   await page.getByLabel('Password').fill(ROOT.password);
 }
 
-browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+browserTest.for(mainScreens)(
   'a new user gets from the printed link to the diff of the first agent, on the screen of a %s',
   async (screen) => {
     const { url, pin } = await challenge();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
-import { browserTest, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, mainScreens, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -64,7 +64,7 @@ async function remember(page: Page, choices: object): Promise<void> {
   await page.evaluate(`localStorage.setItem(${put})`);
 }
 
-browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+browserTest.for(mainScreens)(
   'the form is complete on the screen of a %s before anything is loaded, and nothing moves',
   async (screen) => {
     const { page } = await browser.open(plane, { screen });

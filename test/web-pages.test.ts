@@ -4,7 +4,7 @@
  */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { browserTest, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, mainScreens, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -35,7 +35,7 @@ test('internal files of the build are not served', async () => {
   }
 });
 
-browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+browserTest.for(mainScreens)(
   'a user who is not signed in is asked to sign in, on the screen of a %s',
   async (screen) => {
     const { page, errors, foreign_requests } = await browser.open(plane, { screen });
@@ -141,7 +141,7 @@ async function fontsLoaded(page: Page): Promise<void> {
 
 const FIRST = '[data-first]';
 
-browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+browserTest.for(mainScreens)(
   'pages paint before their scripts arrive, in the chosen theme, on the screen of a %s',
   async (screen) => {
     const { page, errors } = await browser.open(plane, { screen, separate: true });

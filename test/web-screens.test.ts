@@ -1,7 +1,8 @@
 /**
- * How the screens of a service in use look, in both themes and on a phone, with the scene of `src/testing/scene.ts`: compared
- * with the pictures in `visual/`. A proxy makes ids, times and measurements equal in all runs. To add a screen, add it to
- * `visual/screens.ts` and run `npm run visual:update`. `web-visual.test.ts` compares those of a new service.
+ * How the screens of a service in use look, in both themes, on a phone, and some on a phone on its side, with the scene of
+ * `src/testing/scene.ts`: compared with the pictures in `visual/`. A proxy makes ids, times and measurements equal in all runs.
+ * To add a screen, add it to `visual/screens.ts` and run `npm run visual:update`. `web-visual.test.ts` compares those of a new
+ * service.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -12,7 +13,14 @@ import { TestPlane } from '../src/testing/plane.ts';
 import { openScene, type Scene } from '../src/testing/scene.ts';
 import { SteadyProxy } from '../src/testing/steady-proxy.ts';
 import { root } from './architecture/source.ts';
-import { addresses, compareScreens, looks, openStill, SCREENS_ENV } from './visual/compare-screens.ts';
+import {
+  addresses,
+  compareScreens,
+  looks,
+  openStill,
+  SCREENS_ENV,
+  sideways,
+} from './visual/compare-screens.ts';
 import { sceneScreens } from './visual/screens.ts';
 
 const browser = sharedBrowser();
@@ -46,7 +54,7 @@ afterAll(async () => {
   for (const each of toClose.reverse()) await each.close();
 });
 
-for (const look of looks) {
+for (const look of [...looks, sideways]) {
   browserTest(`screens look as before: ${look.name}`, { timeout: 300_000 }, async () => {
     const page = await openStill(browser, proxy, look);
     await signIn(page, { url: proxy.url, token: plane.token });

@@ -21,7 +21,11 @@ export const fullBrowserTest = test.runIf(fullBrowserPath !== undefined || Boole
 export const screens = {
   desk: { viewport: { width: 1280, height: 800 } },
   phone: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 3, isMobile: true, hasTouch: true },
+  /** A phone on its side. */
+  sideways: { viewport: { width: 844, height: 390 }, deviceScaleFactor: 3, isMobile: true, hasTouch: true },
 } as const satisfies Record<string, BrowserContextOptions>;
+/** The screens on which tests of whole paths run. */
+export const mainScreens = ['desk', 'phone'] as const;
 
 const DAY_MS = 86_400_000;
 const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', (event) =>

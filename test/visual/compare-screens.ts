@@ -13,7 +13,13 @@ export const looks = [
   { name: 'dark', options: { color_scheme: 'dark' } },
   { name: 'phone', options: { screen: 'phone', color_scheme: 'light' } },
 ] as const;
-export type Look = (typeof looks)[number];
+/** A phone on its side: only for screens whose `looks` contain it. */
+export const sideways = {
+  name: 'sideways',
+  options: { screen: 'sideways', color_scheme: 'light' },
+} as const;
+export type Look = (typeof looks)[number] | typeof sideways;
+const everywhere = looks.map(({ name }) => name);
 
 /** The environment of a service whose screens are compared: without the agents that this machine may have. */
 export const SCREENS_ENV = { ...WITH_NODES, PATH: '/usr/bin:/bin' };
@@ -43,9 +49,10 @@ export async function compareScreens(
 ): Promise<string[]> {
   const problems: string[] = [];
   for (const { name, path, ready, ...screen } of screens) {
-    if (!(screen.looks ?? [look]).includes(look)) continue;
+    if (!(screen.looks ?? everywhere).includes(look)) continue;
     await page.goto(url + path);
-    const shown = screen.whole || look === 'phone' ? page : page.locator('main');
+    const is_phone = look === 'phone' || look === 'sideways';
+    const shown = screen.whole || is_phone ? page : page.locator('main');
     try {
       await ready(page);
       await expect.poll(() => page.getByRole('status', { name: 'Loading' }).count()).toBe(0);

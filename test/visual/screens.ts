@@ -11,9 +11,12 @@ export interface ScreenPicture {
   whole?: true;
   /** A selector of elements that differ between runs or versions. */
   hidden?: string;
-  /** All looks by default. */
+  /** Light, dark and on a phone by default. */
   looks?: readonly string[];
 }
+
+/** Also on a phone on its side. Few screens: the others have the same header and navigation. */
+const WITH_SIDEWAYS = ['light', 'dark', 'phone', 'sideways'];
 
 const title = (name: string | RegExp) => (page: Page) =>
   page.getByRole('heading', { level: 1, name }).first().waitFor();
@@ -54,8 +57,19 @@ export function sceneScreens(scene: Scene, shown: (id: string) => string): Scree
   const agent = (name: string) => `/agents/${shown(scene.agents[name]!)}`;
   const { team, run_id, review, task } = scene;
   return [
-    { name: 'agents', path: '/agents', ready: text('fix-checkout-race'), whole: true },
-    { name: 'conversation', path: `${agent('gift-cards')}/conversation`, ready: text(/Gift cards become/) },
+    {
+      name: 'agents',
+      path: '/agents',
+      ready: text('fix-checkout-race'),
+      whole: true,
+      looks: WITH_SIDEWAYS,
+    },
+    {
+      name: 'conversation',
+      path: `${agent('gift-cards')}/conversation`,
+      ready: text(/Gift cards become/),
+      looks: WITH_SIDEWAYS,
+    },
     { name: 'conversation-review', path: `${agent('fix-checkout-race')}/conversation`, ready: option },
     {
       name: 'conversation-idle',
@@ -72,12 +86,17 @@ export function sceneScreens(scene: Scene, shown: (id: string) => string): Scree
     { name: 'events', path: `${agent('api-docs')}/events`, ready: text(/session\/update|agent_message/) },
     { name: 'timeline', path: `${agent('api-docs')}/timeline`, ready: text('Edit docs/api.md') },
     { name: 'approvals', path: '/approvals', ready: text('vat-rates') },
-    { name: 'review', path: `/approvals?review=${shown(review)}`, ready: option },
+    { name: 'review', path: `/approvals?review=${shown(review)}`, ready: option, looks: WITH_SIDEWAYS },
     { name: 'teams', path: '/teams', ready: text('release-notes') },
     { name: 'team', path: `/teams/${shown(team)}`, ready: title('release-notes') },
     { name: 'team-edit', path: `/teams/${shown(team)}/edit`, ready: title(/.+/) },
     { name: 'runs', path: '/runs', ready: text(/release-notes/) },
-    { name: 'run', path: `/teams/${shown(team)}/runs/${shown(run_id)}`, ready: title(/Run 1/) },
+    {
+      name: 'run',
+      path: `/teams/${shown(team)}/runs/${shown(run_id)}`,
+      ready: title(/Run 1/),
+      looks: WITH_SIDEWAYS,
+    },
     {
       name: 'run-timeline',
       path: `/teams/${shown(team)}/runs/${shown(run_id)}?view=timeline`,
