@@ -51,7 +51,7 @@ browserTest('a user creates the first team from a template, runs it and sees its
   const steps = page.getByRole('region', { name: 'Steps' });
   expect(await steps.getByRole('application').count()).toBe(0);
   const first = steps.getByRole('listitem').getByRole('button').first();
-  await expect.poll(() => first.innerText()).toMatch(/^prepare\s+completed · /);
+  await expect.poll(() => first.innerText()).toMatch(/^prepare\s+Completed · /);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
