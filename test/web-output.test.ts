@@ -192,7 +192,7 @@ browserTest('an event has a URL, which search results and the timeline link to',
   await page.getByRole('link', { name: /rare needle/ }).click();
   await page.locator('[data-marked]', { hasText: 'rare needle' }).waitFor();
   await page.goto(`${plane.url}/agents/${long}/timeline`);
-  await page.getByRole('row', { name: /Session 1 .* completed, exit 0/ }).waitFor();
+  await page.getByRole('row', { name: /Session 1 .* Completed, exit 0/ }).waitFor();
   const bar = page.getByRole('link', { name: /^Session 1 · completed, exit 0/ });
   await bar.hover();
   // The time at the pointer.

@@ -11,6 +11,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -372,10 +373,17 @@ describe.each(modes)('with $name', (mode) => {
 
 /** The number of git processes that have a folder of Alice's slow agents open. */
 function gitsWaiting(work: string): number {
-  const script =
-    'for p in /proc/[0-9]*; do c=$(readlink $p/cwd) && echo "$(cat $p/comm) $c"; done 2>/dev/null';
-  const lines = execFileSync('sh', ['-c', `${script}; true`], { encoding: 'utf8' }).split('\n');
-  return lines.filter((line) => line.startsWith(`git ${work}/late-view-`)).length;
+  const isWaiting = (pid: string) => {
+    try {
+      const folder = readlinkSync(`/proc/${pid}/cwd`);
+      const name = readFileSync(`/proc/${pid}/comm`, 'utf8');
+      return name === 'git\n' && folder.startsWith(`${work}/late-view-`);
+    } catch {
+      // It has ended.
+      return false;
+    }
+  };
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isWaiting(name)).length;
 }
 
 /** Unblocks everything that waits at a FIFO, and removes it. */
