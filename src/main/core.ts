@@ -26,6 +26,7 @@ import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
 import { openDatabase } from './database.ts';
+import { registerDatabaseMetrics } from './database-metrics.ts';
 import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 import type { StartContext } from './start.ts';
@@ -96,7 +97,7 @@ export async function openCore(
     timers: new Timers(common),
     idempotency: new IdempotencyKeys({ store, clock, key }),
     nodes: nodeDirectory(machine.node, folders, features),
-    ...openMetrics(settings),
+    ...openMetrics(settings, store),
     session: features.session,
     extensions: features.extensions,
     listening_url: () => listening_url,
@@ -176,8 +177,9 @@ function nodeDirectory(main: Node, main_folders: () => NodeFolders, features: Fe
   };
 }
 
-function openMetrics(settings: LiveSettings): Pick<Core, 'metrics' | 'streams'> {
+function openMetrics(settings: LiveSettings, store: Store): Pick<Core, 'metrics' | 'streams'> {
   const metrics = new Metrics();
+  registerDatabaseMetrics(metrics, store);
   const bounds = () => ({
     per_user: settings.get('limits.streams_per_user'),
     total: settings.get('limits.streams_total'),

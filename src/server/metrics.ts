@@ -57,6 +57,19 @@ export class Metrics {
     });
   }
 
+  /** Registers a counter whose value is read when the metrics are read. It must never decrease. */
+  counter(name: string, help: string, read: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  }
+
   /** All metrics in the Prometheus text format. Starts collecting process metrics at the first call. */
   text(): Promise<string> {
     if (!this.#collecting) {

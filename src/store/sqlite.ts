@@ -106,6 +106,7 @@ interface Group {
 }
 
 class SqliteStore implements Store, DatabaseFiles {
+  readonly server = null;
   readonly files: DatabaseFiles = this;
   readonly source: StoreSource;
   readonly path: string;

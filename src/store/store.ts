@@ -75,10 +75,24 @@ export interface Store {
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void;
   /** Where the data is. */
   readonly source: StoreSource;
+  /** Null if the database is in files. */
+  readonly server: ServerUse | null;
   /** Null if the database is on a server, which takes care of its files itself. */
   readonly files: DatabaseFiles | null;
   /** Finishes queued writes, then closes the database. Later writes are rejected. Idempotent. */
   close(): Promise<void>;
+}
+
+/** How a store uses its server, since it was opened. */
+export interface ServerUse {
+  /** Transactions that ran again because they conflicted with others. */
+  conflicts: number;
+  /** Transactions that ran again because the connection was lost or could not be opened. */
+  lost: number;
+  /** Commits whose outcome remained unknown. */
+  unknown_commits: number;
+  /** How many connections are open, and how many transactions wait for one. */
+  connections(): { open: number; waiting: number };
 }
 
 /** Throws if the store's database is on a server. */

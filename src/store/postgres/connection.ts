@@ -94,6 +94,11 @@ export class ConnectionPool {
     );
   }
 
+  /** How many connections are open, and how many callers wait for one. */
+  get use(): { open: number; waiting: number } {
+    return { open: this.#pool.totalCount, waiting: this.#pool.waitingCount };
+  }
+
   /** Waits for a connection. The caller releases it. Throws `Disconnected`. */
   async acquire(): Promise<Connection> {
     try {

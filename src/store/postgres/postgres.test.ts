@@ -146,6 +146,7 @@ it('a long write succeeds although short ones keep changing what it read', async
   await Promise.all(short);
   expect(runs).toBeGreaterThan(1);
   expect(runs).toBeLessThanOrEqual(limits.gate_attempt);
+  expect(store.server!.conflicts).toBeGreaterThanOrEqual(runs - 1);
 });
 
 it('a write whose body continues after an error of a statement fails with that error', async () => {
@@ -184,6 +185,8 @@ it('runs a write and a read again if the connection is lost in between', async (
   await endConnections();
   await store.write((tx) => setMeta(tx, 'b'));
   expect(Object.keys(await meta())).toEqual(['a', 'b']);
+  expect(store.server).toMatchObject({ unknown_commits: 0 });
+  expect(store.server!.lost).toBeGreaterThan(0);
 });
 
 /** Writes once, and loses the commit. */
@@ -222,6 +225,15 @@ it('a write fails and is not repeated if it remains unknown whether it was commi
     reason: { kind: 'unavailable', code: 'storage_failed' },
   });
   expect(rest).toEqual({ called: 0, rows: 1 });
+  expect(store.server).toMatchObject({ unknown_commits: 1 });
+});
+
+it('says how many connections are open, and how many transactions wait for one', async () => {
+  const writers = limits.connections / 2;
+  const writes = Array.from({ length: writers + 3 }, (_, i) => store.write((tx) => setMeta(tx, String(i))));
+  expect(store.server!.connections()).toEqual({ open: writers, waiting: 3 });
+  await Promise.all(writes);
+  expect(store.server!.connections()).toMatchObject({ waiting: 0 });
 });
 
 it('needs no rights but those of the owner of the database', async () => {

@@ -6,7 +6,7 @@
 import { sql } from 'kysely';
 import { callerOf, checkNotInBody } from '../body.ts';
 import type { NumberedTable, SettledNumbers } from '../settled-numbers.ts';
-import type { Appended, IngestBatch, Reader, Store, StoreSource, Tx } from '../store.ts';
+import type { Appended, IngestBatch, Reader, ServerUse, Store, StoreSource, Tx } from '../store.ts';
 import { Claim } from './claim.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
 import { storageProblem } from './errors.ts';
@@ -27,6 +27,13 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
 class PostgresStore implements Store {
   readonly source: StoreSource;
   readonly files = null;
+  readonly server: ServerUse = {
+    ...{ conflicts: 0, lost: 0, unknown_commits: 0 },
+    connections: () => {
+      const [reads, writes] = [this.#reads.connections, this.#writers.use];
+      return { open: reads.open + writes.open, waiting: reads.waiting + writes.waiting };
+    },
+  };
   readonly #options: PostgresOptions;
   readonly #claim: Claim;
   /** Identifies the store. */
@@ -44,10 +51,17 @@ class PostgresStore implements Store {
     const { url, ca, lost_ms_max } = options;
     this.source = { kind: 'postgres', url, ca, lost_ms_max };
     const connections = options.connections ?? limits.connections;
-    this.#reads = new Reads(this.#database, options, Math.floor(connections / 2));
+    this.#reads = new Reads(this.#database, options, Math.floor(connections / 2), this.server);
     // A scan of a whole table would conflict with every change of the table.
     this.#writers = new ConnectionPool(options, Math.ceil(connections / 2), { enable_seqscan: 'off' });
-    const writes = { database: this.#database, pool: this.#writers, claim, reads: this.#reads, options };
+    const writes = {
+      database: this.#database,
+      pool: this.#writers,
+      claim,
+      reads: this.#reads,
+      use: this.server,
+      options,
+    };
     this.#writes = new Writes(writes);
     this.#ingest = new Ingest(this.#writes);
   }

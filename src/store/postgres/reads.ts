@@ -5,7 +5,7 @@ import type { PostgresServer, Reader, StoreReader } from '../store.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
 import { limits } from './limits.ts';
 import { ReadTransaction } from './transaction.ts';
-import { lostMsMax, untilDone } from './writes.ts';
+import { lostMsMax, type Repetitions, untilDone } from './writes.ts';
 
 const OPENING = ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'];
 
@@ -13,17 +13,19 @@ export class Reads {
   readonly #database: object;
   readonly #pool: ConnectionPool;
   readonly #lost_ms_max: number;
+  readonly #use: Repetitions;
 
   /** `database` identifies the store. */
-  constructor(database: object, options: PostgresOptions, connections: number) {
+  constructor(database: object, options: PostgresOptions, connections: number, use: Repetitions) {
     this.#database = database;
+    this.#use = use;
     this.#pool = new ConnectionPool(options, connections);
     this.#lost_ms_max = lostMsMax(options);
   }
 
   /** Resolves to what `fn` returned. It runs again if the connection is lost. `caller` is named in errors. */
   run<T>(fn: (reader: Reader) => Promise<T> | T, caller: Caller): Promise<T> {
-    return untilDone(this.#lost_ms_max, () => this.once(fn, caller));
+    return untilDone(this.#lost_ms_max, this.#use, () => this.once(fn, caller));
   }
 
   /** Like `run`, but throws `Disconnected` if the connection is lost. */
@@ -38,6 +40,10 @@ export class Reads {
     }
   }
 
+  get connections(): ConnectionPool['use'] {
+    return this.#pool.use;
+  }
+
   close(): Promise<void> {
     return this.#pool.close();
   }
@@ -47,7 +53,9 @@ export class Reads {
 export function openPostgresReader(server: PostgresServer): StoreReader {
   const database = {};
   // The store's thread reports lost connections.
-  const reads = new Reads(database, { ...server, log: silentLog }, limits.worker_readers_max);
+  const reads = new Reads(database, { ...server, log: silentLog }, limits.worker_readers_max, {
+    ...{ conflicts: 0, lost: 0, unknown_commits: 0 },
+  });
   const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
     checkNotInBody(database);
     return reads.run(fn, callerOf(read));

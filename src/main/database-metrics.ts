@@ -1,0 +1,31 @@
+/** Metrics of a database on a server. They are 0 for the embedded one. */
+import type { Metrics } from '../server/metrics.ts';
+import type { Store } from '../store/store.ts';
+
+export function registerDatabaseMetrics(metrics: Metrics, { server }: Pick<Store, 'server'>): void {
+  metrics.gauge(
+    'svc_postgresql_connections',
+    'Open connections to PostgreSQL for reads and writes.',
+    () => server?.connections().open ?? 0,
+  );
+  metrics.gauge(
+    'svc_postgresql_waiting',
+    'Transactions that wait for a connection to PostgreSQL.',
+    () => server?.connections().waiting ?? 0,
+  );
+  metrics.counter(
+    'svc_postgresql_conflicts_total',
+    'Transactions that ran again because they conflicted with others.',
+    () => server?.conflicts ?? 0,
+  );
+  metrics.counter(
+    'svc_postgresql_lost_total',
+    'Transactions that ran again because the connection to PostgreSQL was lost.',
+    () => server?.lost ?? 0,
+  );
+  metrics.counter(
+    'svc_postgresql_unknown_commits_total',
+    'Commits of which it did not become known whether they took place. Their requests failed with storage_failed.',
+    () => server?.unknown_commits ?? 0,
+  );
+}
