@@ -327,6 +327,7 @@ async function livesOf(
 const KILLS = killCount(1, 40);
 const commits = Array.from({ length: KILLS }, (_, n) => [`committed:kill@${5 + n * 10}`, 1] as const);
 
+/** The number of kills at a place that each step passes. */
 const OFTEN = is_long ? 20 : 5;
 const points = [
   ['step_collected', OFTEN],

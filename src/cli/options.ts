@@ -62,8 +62,7 @@ export function localFlags(options: LocalOptions): LocalFlags {
   for (const pair of options.set ?? []) {
     const [key, text] = parsePair(pair, '--set');
     if (!isConfigKey(key)) throw usage(`--set ${key}: unknown key`);
-    if (configKeys[key].secret && key !== 'database.url')
-      throw usage(`--set ${key}: secrets are not allowed in arguments`);
+    if (!configKeys[key].argument) throw usage(`--set ${key}: secrets are not allowed in arguments`);
     values.set(key, { text, flag: `--set ${key}` });
   }
   return { file: options.config, values };

@@ -18,12 +18,16 @@ export interface ConfigKeySpec<T = unknown> {
   derived: string | null;
   live: boolean;
   secret: boolean;
+  /** Whether it may be an argument, which other users of the machine can read. */
+  argument: boolean;
   description: string;
 }
 
 interface Flags {
   live?: true;
   secret?: true;
+  /** For a secret that need not contain anything secret. */
+  argument?: true;
   /** How the loader derives the default, for documentation. */
   derived?: string;
 }
@@ -42,6 +46,7 @@ function key<T>(
     derived: flags.derived ?? null,
     live: flags.live ?? false,
     secret: flags.secret ?? false,
+    argument: flags.argument ?? !flags.secret,
     description,
   };
 }
@@ -121,7 +126,7 @@ export const configKeys = {
       .nullable(),
     null,
     'PostgreSQL database, postgres://user:password@host:port/database; if unset, the embedded database in data_dir',
-    { secret: true },
+    { secret: true, argument: true },
   ),
   'database.ca': optionalPath("Certificates (PEM) that PostgreSQL's certificate is verified with"),
   'database.pool': integer(16, 2, 500, 'Connections to PostgreSQL for reads and writes'),

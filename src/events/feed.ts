@@ -11,6 +11,7 @@ import { sleep, Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { keptText } from '../base/kept-bytes.ts';
 import { jsonArrayTable } from '../store/dialects.ts';
+import { findMeta, setMeta } from '../store/meta.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
 import { type SettledNumbers, waitAfter } from '../store/settled-numbers.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
@@ -178,13 +179,7 @@ export class Feed {
       const up_to = old.filter((entry) => entry.ts < before).at(-1)?.id;
       if (up_to === undefined) return false;
       await tx.run(tx.sql.deleteFrom('feed').where('id', '<=', up_to));
-      const value = String(up_to);
-      await tx.run(
-        tx.sql
-          .insertInto('meta')
-          .values({ key: TRIMMED_KEY, value })
-          .onConflict((conflict) => conflict.column('key').doUpdateSet({ value })),
-      );
+      await setMeta(tx, TRIMMED_KEY, String(up_to));
       return old.at(-1)!.id === up_to;
     });
   }
@@ -319,9 +314,6 @@ export function entryFrame(id: number, ts_ms: number, kind: string, record: stri
 
 async function readBounds(reader: Reader): Promise<{ newest: number; trimmed: number }> {
   const newest = await reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
-  const trimmed = Number(
-    (await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED_KEY)))?.value ??
-      0,
-  );
+  const trimmed = Number((await findMeta(reader, TRIMMED_KEY)) ?? 0);
   return { newest: Math.max(newest?.id ?? 0, trimmed), trimmed };
 }

@@ -27,7 +27,7 @@ import type { Position } from './position.ts';
 import { insertDrop } from './queries/segments.ts';
 import { Search, type SearchHit } from './search.ts';
 import type { SegmentStorage } from './segment.ts';
-import { segmentStorage } from './segments.ts';
+import { segmentStorage } from './segment-storage.ts';
 import { Tail } from './tail.ts';
 import type { EventsTasks, EventsWorkerData } from './worker.ts';
 

@@ -13,7 +13,7 @@ import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import { SearchIndex } from './search-index.ts';
-import { segmentReader } from './segments.ts';
+import { segmentReader } from './segment-storage.ts';
 
 describe.each(stores)('$kind', ({ open: openStore, it }) => {
   let folder: string;

@@ -1,8 +1,8 @@
 /**
  * The full-text index of output and conversations, in a separate SQLite file that can be deleted at any time: it is
- * rebuilt from the log, on any kind of database. It stores words and numbers, not the text. Row numbers are `agent << 40 | seq`, so each agent's rows form a range.
- * Runs in the worker, with bounded transactions. While it catches up, it pauses after each transaction for as long as
- * the transaction took.
+ * rebuilt from the log, on any kind of database. It stores words and numbers, not the text. Row numbers are
+ * `agent << 40 | seq`, so each agent's rows form a range. Runs in the worker, with bounded transactions. While it catches
+ * up, it pauses after each transaction for as long as the transaction took.
  */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';

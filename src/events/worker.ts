@@ -8,7 +8,7 @@ import type { StoreSource } from '../store/store.ts';
 import { type SealRequest, seal, type WriteSegment } from './seal-job.ts';
 import { SearchIndex, type SearchRequest } from './search-index.ts';
 import { writeSegmentFile } from './segment-files.ts';
-import { segmentReader } from './segments.ts';
+import { segmentReader } from './segment-storage.ts';
 
 export interface EventsWorkerData {
   source: StoreSource;

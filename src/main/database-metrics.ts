@@ -25,7 +25,7 @@ export function registerDatabaseMetrics(metrics: Metrics, { server }: Pick<Store
   );
   metrics.counter(
     'svc_postgresql_unknown_commits_total',
-    'Commits of which it did not become known whether they took place. Their requests failed with storage_failed.',
+    'Commits whose outcome remained unknown. Their requests failed with storage_failed.',
     () => server?.unknown_commits ?? 0,
   );
 }

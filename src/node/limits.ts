@@ -56,7 +56,7 @@ export const limits = {
   careful_below_bytes: 128 * MIB,
   /** Size of the pieces in which small disks get output. */
   careful_piece_bytes: 64 * KIB,
-  /** What a FIFO can hold; Linux allows a process without privileges no more (`pipe-max-size`). */
+  /** The most that a FIFO holds: Linux lets an unprivileged process set no more (`pipe-max-size`). */
   pipe_bytes_max: MIB,
   /** Programs per probe. */
   probe_programs_max: 64,

@@ -1,6 +1,7 @@
 /** The identity of this plane: an id created with the database, and written into every session that it starts. */
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
+import { findMeta, setMeta } from './meta.ts';
 import type { Reader, Store, Tx } from './store.ts';
 
 export interface PlaneIdentity {
@@ -25,7 +26,7 @@ export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneId
 
 /** The id of the plane with this database; undefined in a database without an identity. */
 export function planeId(reader: Reader): Promise<string | undefined> {
-  return find(reader, 'plane_id');
+  return findMeta(reader, 'plane_id');
 }
 
 /** The fingerprint of the data directory that the database belongs to: `fingerprint` if it has belonged to none. Idempotent. */
@@ -35,17 +36,16 @@ export function boundDataDir(store: Store, fingerprint: string): Promise<string>
 
 /** The incarnation according to the database; 0 in a database without an identity. */
 export async function currentIncarnation(reader: Reader): Promise<number> {
-  const [created, restored] = [await find(reader, 'incarnation'), await find(reader, 'restored_at_ms')];
+  const [created, restored] = [
+    await findMeta(reader, 'incarnation'),
+    await findMeta(reader, 'restored_at_ms'),
+  ];
   return Math.max(Number(created ?? 0), Number(restored ?? 0));
 }
 
 async function findOrInsert(tx: Tx, key: string, fresh: string): Promise<string> {
-  const known = await find(tx, key);
+  const known = await findMeta(tx, key);
   if (known !== undefined) return known;
-  await tx.run(tx.sql.insertInto('meta').values({ key, value: fresh }));
+  await setMeta(tx, key, fresh);
   return fresh;
-}
-
-async function find(reader: Reader, key: string): Promise<string | undefined> {
-  return (await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', key)))?.value;
 }

@@ -1,6 +1,7 @@
 /** What a database needs to be used after it was restored from a copy that lacks the last commits. */
 import { skipTo } from './event-rows/heads.ts';
 import { appendEvents } from './event-rows/write.ts';
+import { setMeta } from './meta.ts';
 import type { Writer } from './store.ts';
 
 const GAP = 'the service was restored from a backup; events since then are not in it';
@@ -25,10 +26,5 @@ export async function skipNumbers(
 
 /** Begins a new incarnation of the plane, which nodes prefer to the one before the restore. */
 export async function recordRestore(writer: Writer, now_ms: number): Promise<void> {
-  const insert = writer.sql.insertInto('meta').values({ key: 'restored_at_ms', value: String(now_ms) });
-  await writer.run(
-    insert.onConflict((conflict) =>
-      conflict.column('key').doUpdateSet((eb) => ({ value: eb.ref('excluded.value') })),
-    ),
-  );
+  await setMeta(writer, 'restored_at_ms', String(now_ms));
 }

@@ -83,14 +83,18 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** How a store uses its server, since it was opened. */
-export interface ServerUse {
+/** What happened to transactions since a store was opened. */
+export interface ServerCounts {
   /** Transactions that ran again because they conflicted with others. */
   conflicts: number;
   /** Transactions that ran again because the connection was lost or could not be opened. */
   lost: number;
   /** Commits whose outcome remained unknown. */
   unknown_commits: number;
+}
+
+/** How a store uses its server. */
+export interface ServerUse extends ServerCounts {
   /** How many connections are open, and how many transactions wait for one. */
   connections(): { open: number; waiting: number };
 }

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { MAIN_NODE } from '../../core/node.ts';
 import type { View } from '../../core/policy.ts';
+import { findMeta, setMeta } from '../../store/meta.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
@@ -77,13 +78,7 @@ export async function updateNode(tx: Tx, id: string, fields: Partial<Omit<NodeRo
 }
 
 export async function deleteNode(tx: Tx, row: NodeRow): Promise<void> {
-  const value = String(Math.max(row.epoch, await deletedEpoch(tx)));
-  await tx.run(
-    tx.sql
-      .insertInto('meta')
-      .values({ key: EPOCH, value })
-      .onConflict((conflict) => conflict.column('key').doUpdateSet({ value })),
-  );
+  await setMeta(tx, EPOCH, String(Math.max(row.epoch, await deletedEpoch(tx))));
   await tx.run(tx.sql.deleteFrom('nodes').where('id', '=', row.id));
 }
 
@@ -131,8 +126,7 @@ export function lastUsesOfFolders(
 }
 
 async function deletedEpoch(reader: Reader): Promise<number> {
-  const row = await reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', EPOCH));
-  return Number(row?.value ?? 0);
+  return Number((await findMeta(reader, EPOCH)) ?? 0);
 }
 
 export type BootstrapRow = Tables['bootstrap_tokens'];

@@ -54,7 +54,7 @@ export class PumpWatch {
     });
     for (const { pid, bytes } of copies) {
       this.#copies.add(pid);
-      // While another process keeps writing, the pump rarely sleeps. But whoever reads less than a piece has emptied the FIFO.
+      // While another process keeps writing, the pump rarely sleeps. But a `dd` that reads less than a piece has emptied the FIFO.
       // What the second copy contains was read after the first look.
       const short = bytes < limits.careful_piece_bytes;
       const most = this.#copies.size > limits.pipe_bytes_max / limits.careful_piece_bytes + 1;
@@ -68,15 +68,15 @@ export class PumpWatch {
 export async function killPump(pump: ProcessRef): Promise<void> {
   // The shell of a careful pump starts nothing more once it is stopped.
   send(pump, 'SIGSTOP');
-  await aSecondFor(() => isStopped(pump) || !isAlive(pump));
+  await waitBriefly(() => isStopped(pump) || !isAlive(pump));
   const started = startedBy(pump);
   // A `dd` that copies ends by itself.
   for (const ref of [pump, ...started.filter(readsFifo)]) send(ref, 'SIGKILL');
-  await aSecondFor(() => ![pump, ...started].some(isAlive));
+  await waitBriefly(() => ![pump, ...started].some(isAlive));
 }
 
-/** Waits until a condition is true, at most about a second. */
-export async function aSecondFor(condition: () => boolean): Promise<void> {
+/** Waits until the condition is true, for about a second at most. */
+export async function waitBriefly(condition: () => boolean): Promise<void> {
   for (let tries = 0; tries < 100 && !condition(); tries++) await sleep(10);
 }
 

@@ -10,7 +10,7 @@ import type { WarningCode } from '../../core/node.ts';
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
-import { aSecondFor, killPump, PumpWatch, pieceOf } from './pumps.ts';
+import { killPump, PumpWatch, pieceOf, waitBriefly } from './pumps.ts';
 import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';
 import type { SessionProcesses } from './session-processes.ts';
 import { DEVNULL_PUMP, REPLACEMENT_KEEPER, titled } from './shell-scripts.ts';
@@ -139,7 +139,7 @@ export class SessionHelpers {
       const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', tools.cat, `pipes/${name}`];
       const { pid } = await launcher.spawn(argv, files.dir, { LC_ALL: 'C' });
       // The FIFO is open once the shell has become `cat`. The other reader may end only after that.
-      await aSecondFor(() => !/sh$/.test(readStat(pid)?.name ?? ''));
+      await waitBriefly(() => !/sh$/.test(readStat(pid)?.name ?? ''));
     }
     await Promise.all(pumps.map(killPump));
   }

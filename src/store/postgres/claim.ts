@@ -1,7 +1,7 @@
 /**
  * The claim of a plane on a database. Only the writes of the plane that holds it are committed.
  *
- * A lock of a session keeps other planes out. PostgreSQL releases it when the connection is lost, which the plane may not
+ * A session-level lock keeps other planes out. PostgreSQL releases it when the connection is lost, which the plane may not
  * notice at once. So the claim also has a number, which each write transaction compares with the one in the database. A
  * new claim changes the number while it keeps out all write transactions: those of an earlier plane that had begun have
  * ended before, and later ones find the new number. This depends on no clock.
@@ -21,7 +21,7 @@ import { checkSupported, migrate } from './migrate.ts';
 /** Any number that no other program uses for a lock in this database. */
 export const LOCK = 7_782_115_202;
 
-/** Settings of the server for the connection that holds the lock, so that it notices the loss of the other machine. */
+/** Server settings for the connection that holds the lock, so that the server notices when the plane's machine is gone. */
 const NOTICE_LOSS = {
   tcp_keepalives_idle: '4',
   tcp_keepalives_interval: '2',

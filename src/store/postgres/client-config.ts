@@ -28,7 +28,7 @@ export function clientConfig(
 }
 
 function tlsOptions({ host, tls }: DatabaseAddress, ca: string | undefined): pg.ClientConfig['ssl'] {
-  // No network is between: the other end is a process of this machine.
+  // The server is a process on this machine, so the connection does not use the network.
   const is_local = host.startsWith('/') || isLoopback(host);
   const mode = tls ?? (is_local && ca === undefined ? 'off' : 'verified');
   if (mode === 'off' || host.startsWith('/')) return false;

@@ -1,5 +1,4 @@
 /** Examines a database for `svc doctor`. Changes nothing. */
-
 import type { PostgresServer } from '../store.ts';
 import { connect, LOCK } from './claim.ts';
 import { reasonOf } from './errors.ts';
@@ -8,7 +7,7 @@ import { checkSupported } from './migrate.ts';
 /** What is at the URL of a database. */
 export type Examined = { version: string; holder: string | null } | { problem: string };
 
-/** `holder`: the plane that uses the database; null if there is none. */
+/** Tries to connect. `holder` describes the plane that is using the database, if any. */
 export async function examinePostgres(server: PostgresServer): Promise<Examined> {
   let client: Awaited<ReturnType<typeof connect>> | undefined;
   try {

@@ -21,7 +21,7 @@ export const limits = {
   claim_check_ms: 1_000,
   /** A connection to PostgreSQL that does not answer a check of the claim for this long is closed. */
   claim_answer_ms_max: 5_000,
-  /** PostgreSQL releases the claim of a plane that its network does not reach for this long. */
+  /** PostgreSQL releases the claim of a plane that it cannot reach for this long. */
   claim_unreachable_ms_max: 10_000,
   /** How long a plane that starts waits for the last writes of its predecessor. */
   last_writes_ms_max: 15_000,

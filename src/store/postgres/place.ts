@@ -2,8 +2,9 @@
 import { sql } from 'kysely';
 import { headsWithEvents } from '../event-rows/heads.ts';
 import { limits } from '../limits.ts';
+import { findMeta, setMeta } from '../meta.ts';
 import { recordRestore, skipNumbers } from '../restored.ts';
-import type { Store, Tx } from '../store.ts';
+import type { Store } from '../store.ts';
 import { PLACE } from './history.ts';
 
 const KEY = 'place';
@@ -16,9 +17,9 @@ export function continueAfterMove(store: Store, now_ms: number): Promise<boolean
   return store.write(async (tx) => {
     const query = { compile: () => sql<{ place: string }>`${sql.raw(PLACE)}`.compile(tx.sql) };
     const { place } = (await tx.get(query))!;
-    const known = await tx.get(tx.sql.selectFrom('meta').select('value').where('key', '=', KEY));
-    if (known?.value === place) return false;
-    await setPlace(tx, place);
+    const known = await findMeta(tx, KEY);
+    if (known === place) return false;
+    await setMeta(tx, KEY, place);
     if (known === undefined) return false;
     for (const { agent_num, last_seq } of await headsWithEvents(tx)) {
       await skipNumbers(tx, { agent_num, last_seq }, last_seq + limits.restore_jump_events, now_ms);
@@ -26,9 +27,4 @@ export function continueAfterMove(store: Store, now_ms: number): Promise<boolean
     await recordRestore(tx, now_ms);
     return true;
   });
-}
-
-async function setPlace(tx: Tx, value: string): Promise<void> {
-  const insert = tx.sql.insertInto('meta').values({ key: KEY, value });
-  await tx.run(insert.onConflict((conflict) => conflict.column('key').doUpdateSet({ value })));
 }

@@ -14,7 +14,7 @@ import { Ingest } from './ingest.ts';
 import { limits } from './limits.ts';
 import { Reads } from './reads.ts';
 import { settledArguments } from './schema/numbers.ts';
-import { Writes } from './writes.ts';
+import { noCounts, Writes } from './writes.ts';
 
 /**
  * Connects to the database, claims it for this plane, and creates or upgrades its schema. Throws the problem
@@ -28,7 +28,7 @@ class PostgresStore implements Store {
   readonly source: StoreSource;
   readonly files = null;
   readonly server: ServerUse = {
-    ...{ conflicts: 0, lost: 0, unknown_commits: 0 },
+    ...noCounts(),
     connections: () => {
       const [reads, writes] = [this.#reads.connections, this.#writers.use];
       return { open: reads.open + writes.open, waiting: reads.waiting + writes.waiting };
@@ -59,7 +59,7 @@ class PostgresStore implements Store {
       pool: this.#writers,
       claim,
       reads: this.#reads,
-      use: this.server,
+      counts: this.server,
       options,
     };
     this.#writes = new Writes(writes);

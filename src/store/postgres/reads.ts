@@ -1,11 +1,11 @@
 /** Reads of PostgreSQL, each with a snapshot of its own. */
 import { silentLog } from '../../base/log.ts';
 import { type Caller, callerOf, checkNotInBody } from '../body.ts';
-import type { PostgresServer, Reader, StoreReader } from '../store.ts';
+import type { PostgresServer, Reader, ServerCounts, StoreReader } from '../store.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
 import { limits } from './limits.ts';
 import { ReadTransaction } from './transaction.ts';
-import { lostMsMax, type Repetitions, untilDone } from './writes.ts';
+import { lostMsMax, noCounts, untilDone } from './writes.ts';
 
 const OPENING = ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'];
 
@@ -13,19 +13,19 @@ export class Reads {
   readonly #database: object;
   readonly #pool: ConnectionPool;
   readonly #lost_ms_max: number;
-  readonly #use: Repetitions;
+  readonly #counts: ServerCounts;
 
   /** `database` identifies the store. */
-  constructor(database: object, options: PostgresOptions, connections: number, use: Repetitions) {
+  constructor(database: object, options: PostgresOptions, connections: number, counts: ServerCounts) {
     this.#database = database;
-    this.#use = use;
+    this.#counts = counts;
     this.#pool = new ConnectionPool(options, connections);
     this.#lost_ms_max = lostMsMax(options);
   }
 
   /** Resolves to what `fn` returned. It runs again if the connection is lost. `caller` is named in errors. */
   run<T>(fn: (reader: Reader) => Promise<T> | T, caller: Caller): Promise<T> {
-    return untilDone(this.#lost_ms_max, this.#use, () => this.once(fn, caller));
+    return untilDone(this.#lost_ms_max, this.#counts, () => this.once(fn, caller));
   }
 
   /** Like `run`, but throws `Disconnected` if the connection is lost. */
@@ -52,10 +52,8 @@ export class Reads {
 /** Opens a reader for another thread. It connects when it is used. */
 export function openPostgresReader(server: PostgresServer): StoreReader {
   const database = {};
-  // The store's thread reports lost connections.
-  const reads = new Reads(database, { ...server, log: silentLog }, limits.worker_readers_max, {
-    ...{ conflicts: 0, lost: 0, unknown_commits: 0 },
-  });
+  // The store's thread reports and counts lost connections.
+  const reads = new Reads(database, { ...server, log: silentLog }, limits.worker_readers_max, noCounts());
   const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
     checkNotInBody(database);
     return reads.run(fn, callerOf(read));

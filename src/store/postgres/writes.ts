@@ -10,7 +10,7 @@ import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Caller } from '../body.ts';
-import type { ServerUse } from '../store.ts';
+import type { ServerCounts } from '../store.ts';
 import type { Claim } from './claim.ts';
 import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
@@ -33,7 +33,7 @@ export class Writes {
   readonly #pool: ConnectionPool;
   readonly #claim: Claim;
   readonly #reads: Reads;
-  readonly #use: Repetitions;
+  readonly #counts: ServerCounts;
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
@@ -44,15 +44,15 @@ export class Writes {
     pool: ConnectionPool;
     claim: Claim;
     reads: Reads;
-    use: Repetitions;
+    counts: ServerCounts;
     options: PostgresOptions;
   }) {
-    const { database, pool, claim, reads, use, options } = of;
+    const { database, pool, claim, reads, counts, options } = of;
     this.#database = database;
     this.#pool = pool;
     this.#claim = claim;
     this.#reads = reads;
-    this.#use = use;
+    this.#counts = counts;
     this.#log = options.log;
     this.#lost_ms_max = lostMsMax(options);
   }
@@ -63,7 +63,7 @@ export class Writes {
    * is not known whether the body was committed.
    */
   run<T>(write: Write<T>): Promise<T> {
-    return untilDone(this.#lost_ms_max, this.#use, (attempt) => this.#attempt(write, attempt));
+    return untilDone(this.#lost_ms_max, this.#counts, (attempt) => this.#attempt(write, attempt));
   }
 
   async #attempt<T>({ isolation, body, caller }: Write<T>, attempt: number): Promise<T> {
@@ -135,7 +135,7 @@ export class Writes {
       if (outcome === 'unknown') break;
       await sleep(limits.reconnect_ms);
     } while (performance.now() < end_ms);
-    this.#use.unknown_commits++;
+    this.#counts.unknown_commits++;
     this.#log.error({ err: cause, xid }, 'it is not known whether a transaction was committed');
     throw storageFailed();
   }
@@ -171,15 +171,15 @@ export function lostMsMax({ lost_ms_max }: PostgresOptions): number {
   return lost_ms_max ?? limits.lost_ms_max;
 }
 
-export type Repetitions = Pick<ServerUse, 'conflicts' | 'lost' | 'unknown_commits'>;
+export const noCounts = (): ServerCounts => ({ conflicts: 0, lost: 0, unknown_commits: 0 });
 
 /**
  * Calls `attempt` until it succeeds, fails with an error that will not go away, conflicts too often, or finds no
- * connection for `lost_ms_max`. The number counts the conflicts from 1. Counts repetitions in `use`.
+ * connection for `lost_ms_max`. The number counts the conflicts from 1. Counts repetitions in `counts`.
  */
 export async function untilDone<T>(
   lost_ms_max: number,
-  use: Pick<Repetitions, 'conflicts' | 'lost'>,
+  counts: ServerCounts,
   attempt: (number: number) => Promise<T>,
 ): Promise<T> {
   let lost_until_ms: number | undefined;
@@ -191,11 +191,11 @@ export async function untilDone<T>(
       if (error instanceof Disconnected) {
         lost_until_ms ??= performance.now() + lost_ms_max;
         if (performance.now() >= lost_until_ms) throw error;
-        use.lost++;
+        counts.lost++;
         await sleep(limits.reconnect_ms);
       } else {
         if (number === limits.attempts_max) throw error;
-        use.conflicts++;
+        counts.conflicts++;
         // Otherwise, transactions that conflicted would meet again.
         await sleep(Math.random() * limits.pause_ms * 2 ** (number - 1));
         number++;
