@@ -6,8 +6,8 @@ import { type AgentsShown, agentState, agentStates, agentsShown } from '../../ui
 export type Waits = ReadonlyMap<string, { since: string }>;
 
 /**
- * Sorts by state; those that wait for the user, the longest wait first, as on the page Approvals; the others, the newest start
- * first. Then by id, so that the order is stable.
+ * Sorts by state. Of the agents that wait for the user, the one that has waited longest comes first, as on the page
+ * Approvals; of the others, the one that started last. Then by id, so that the order is stable.
  */
 export const compareAttention =
   (waits: Waits) =>
