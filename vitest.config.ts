@@ -1,4 +1,6 @@
+import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { bundledEntryPoints } from './src/testing/bundled.ts';
 import { COMPILED } from './src/testing/compiled.ts';
@@ -8,36 +10,16 @@ import { SlowestFirst } from './test/slowest-first.ts';
 // For the workers. Child processes that run the sources need half of the processor time with the cache.
 process.env.NODE_COMPILE_CACHE = COMPILED;
 
-/** Floods, long waits and pictures of all screens, for `npm run test:long` alone. */
-const long = ['test/link-silence.test.ts', 'test/many-sessions.test.ts', 'test/web-screens.test.ts'];
-/** `npm test` runs some tests or cases of these, and `npm run test:long` all: `src/testing/long.ts`. */
-const partly_long = [
-  'acp',
-  'acp-kills',
-  'acp-v2',
-  'actor-walk',
-  'attacks/hidden',
-  'attacks/isolation',
-  'attacks/long-input',
-  'attacks/processes',
-  'attacks/programs',
-  'attacks/repositories',
-  'attacks/starvation',
-  'attacks/team-definitions',
-  'attacks/worktrees',
-  'crash',
-  'elicitations',
-  'faults',
-  'fuzz',
-  'link-kills',
-  'link-network',
-  'sandbox-work',
-  'team-faults',
-  'team-kills',
-  'team-runs',
-  'unreachable-node',
-  'web-everyone',
-].map((name) => `test/${name}.test.ts`);
+/** Files of the whole program that `npm test` leaves to `npm run test:long`: floods, long waits, pictures of all screens. */
+const long = ['link-disk', 'link-silence', 'many-sessions', 'web-acp-v2', 'web-screens'].map(
+  (name) => `test/${name}.test.ts`,
+);
+/** Files of which `npm test` runs some tests or cases, and `npm run test:long` all: `src/testing/long.ts`. */
+const partly_long = globSync('test/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
+  /testing\/long\.ts|\blong\w*BrowserTest\b|confinements/.test(
+    readFileSync(join(import.meta.dirname, file), 'utf8'),
+  ),
+);
 
 /** Tests of the whole program, with real processes. */
 const whole = {

@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Client } from '../src/client/client.ts';
+import { longTest } from '../src/testing/long.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -43,7 +44,7 @@ test('exactly one of a hundred concurrent joins succeeds', async () => {
   await expect(stat(path)).rejects.toThrow('ENOENT');
 });
 
-test('a join challenge and its attempt count survive a crash', async () => {
+longTest('a join challenge and its attempt count survive a crash', async () => {
   const path = join(plane.data_dir, 'join.json');
   const { token, pin } = JSON.parse(await readFile(path, 'utf8'));
   const wrong = pin === '00000000' ? '00000001' : '00000000';

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
+import { longTest } from '../src/testing/long.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
 import { put, tutorialBlocks } from '../src/testing/tutorials.ts';
 
@@ -88,7 +89,7 @@ test('the tutorial on talking to an agent works as written', async () => {
   await seen('┃ turn     is cancelled\n');
 });
 
-test('the example agent is prompted, watched and answered from three terminals', async () => {
+longTest('the example agent is prompted, watched and answered from three terminals', async () => {
   plane = await TestPlane.open();
   const argv = [
     'agents',

@@ -10,7 +10,7 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { EXAMPLE_AGENT, expectFullTurn } from '../src/testing/example-agent.ts';
-import { firstOf, is_long } from '../src/testing/long.ts';
+import { firstOf, is_long, longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { restartOnExit } from '../src/testing/revive.ts';
 
@@ -42,7 +42,7 @@ test('a turn with a permission review is complete', async () => {
 });
 
 /** Counts begin at the plane's start: stdin frame 2 opens the session, 3 is the prompt, and 4 the answer. */
-const KILLED = firstOf(3, [
+const KILLED = firstOf(2, [
   ['in the middle of the turn', 'acp_frames_committed@4'],
   ['after the answer is committed, before it is written', 'review_answered'],
   ['right after a commit', 'committed@18'],
@@ -94,7 +94,7 @@ test('a pending review survives kills of the plane', async () => {
   await expectFullTurn(conversation!);
 });
 
-test('a turn that ends while the plane is down is recorded after its restart', async () => {
+longTest('a turn that ends while the plane is down is recorded after its restart', async () => {
   plane = await TestPlane.open();
   conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   const [review] = await conversation.pending();
@@ -111,7 +111,7 @@ test('a turn that ends while the plane is down is recorded after its restart', a
   await expectFullTurn(conversation!);
 });
 
-test('sub-agents and their requests survive a kill of the plane', async () => {
+longTest('sub-agents and their requests survive a kill of the plane', async () => {
   plane = await TestPlane.open();
   const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
   conversation = await Conversation.start(plane, [process.execPath, scripted, 'subagents'], {

@@ -4,6 +4,7 @@ import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { EXAMPLE_AGENT, expectFullTurn } from '../src/testing/example-agent.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 /** Length of an outage. `SVC_TEST_OUTAGE_S=60` is long enough for the plane to mark the node unreachable. */
@@ -56,7 +57,7 @@ test('an answer given during an outage reaches the agent afterwards', {
   await expectFullTurn(conversation);
 });
 
-test('a permission request made during an outage appears afterwards', { timeout }, async () => {
+longTest('a permission request made during an outage appears afterwards', { timeout }, async () => {
   const conversation = await begin();
   await conversation.event(({ method }) => method === 'session/update');
   await outage();

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { problems } from '../src/core/problem.ts';
 import { Conversation } from '../src/testing/conversation.ts';
-import { firstOf, is_long } from '../src/testing/long.ts';
+import { firstOf, is_long, longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { sharedPlane } from '../src/testing/shared-plane.ts';
 
@@ -43,7 +43,7 @@ const stopReasons = () =>
     ({ turn_ended }) => (turn_ended as { stop_reason: string } | undefined)?.stop_reason ?? [],
   );
 
-test('a turn is complete after kills of the plane during its permission review', async () => {
+longTest('a turn is complete after kills of the plane during its permission review', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
   const [review] = await conversation.pending();

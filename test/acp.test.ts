@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Client } from '../src/client/client.ts';
 import { oddFrames, type ScenarioName } from '../src/testing/acp-scenarios.ts';
 import { Conversation } from '../src/testing/conversation.ts';
-import { is_long } from '../src/testing/long.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const MIB = 1024 * 1024;
@@ -183,9 +183,9 @@ function peak(): number {
 }
 
 /** More than a frame may have. */
-const LINE_MIB = is_long ? 100 : 60;
+const LINE_MIB = 100;
 
-test(`a line of ${LINE_MIB} MiB becomes output without loss, and memory stays bounded`, async () => {
+longTest(`a line of ${LINE_MIB} MiB becomes output without loss, and memory stays bounded`, async () => {
   const warm = await begin('long_line', 40 * MIB);
   await warm.untilIdle();
   const before = LINUX ? peak() : 0;

@@ -10,7 +10,7 @@ import { sleep } from '../src/base/async.ts';
 import { isStepOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
-import { firstOf } from '../src/testing/long.ts';
+import { firstOf, longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const ACP_AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
@@ -172,36 +172,40 @@ test.each(firstOf(1, ['mtls', 'tls']))(
   },
 );
 
-test('an ACP member on a remote node reads and sends mail with the team tools', {
-  timeout: 120_000,
-}, async () => {
-  await open('mtls');
-  const calls = [
-    ['inbox', {}],
-    ['send', { to: 'leader', payload: { text: 'By a tool.' } }],
-  ];
-  const agent = { argv: [process.execPath, TOOL_USER, JSON.stringify(calls)], protocol: 'acp' };
-  const hello = `svc actor send --to far --payload '{"text": "Hello."}'`;
-  const run = await begin({
-    leader_member_id: 'near',
-    members: [
-      { member_id: 'near', agent: { command: hello, workdir: plane.work } },
-      { member_id: 'far', agent: { ...agent, workdir: node.work, node_id: node.id } },
-    ],
-    steps: [
-      { step_key: 'greet', member_id: 'near' },
-      { step_key: 'use', member_id: 'far', depends_on: ['greet'], prompt: 'Use them.' },
-    ],
-  });
-  const { agent_id, output } = await stepWhen(run, 'use', 'completed');
-  const [inbox, sent] = JSON.parse(output as string);
-  expect(inbox).toMatchObject({
-    messages: [{ from_actor_id: `near@${run.team_id}`, payload: { text: 'Hello.' } }],
-  });
-  expect(sent).toMatchObject({ to_actor_id: `near@${run.team_id}`, payload: { text: 'By a tool.' } });
-  const opened = ({ data }: { data: Record<string, unknown> }) => data.method === 'session/new';
-  const frames = await plane.frames(agent_id!, (all) => all.some(opened));
-  expect(frames.find(opened)!.data).toMatchObject({
-    payload: { params: { mcpServers: [{ name: 'svc', command: 'svc', args: ['mcp', '--actor'] }] } },
-  });
-});
+longTest(
+  'an ACP member on a remote node reads and sends mail with the team tools',
+  {
+    timeout: 120_000,
+  },
+  async () => {
+    await open('mtls');
+    const calls = [
+      ['inbox', {}],
+      ['send', { to: 'leader', payload: { text: 'By a tool.' } }],
+    ];
+    const agent = { argv: [process.execPath, TOOL_USER, JSON.stringify(calls)], protocol: 'acp' };
+    const hello = `svc actor send --to far --payload '{"text": "Hello."}'`;
+    const run = await begin({
+      leader_member_id: 'near',
+      members: [
+        { member_id: 'near', agent: { command: hello, workdir: plane.work } },
+        { member_id: 'far', agent: { ...agent, workdir: node.work, node_id: node.id } },
+      ],
+      steps: [
+        { step_key: 'greet', member_id: 'near' },
+        { step_key: 'use', member_id: 'far', depends_on: ['greet'], prompt: 'Use them.' },
+      ],
+    });
+    const { agent_id, output } = await stepWhen(run, 'use', 'completed');
+    const [inbox, sent] = JSON.parse(output as string);
+    expect(inbox).toMatchObject({
+      messages: [{ from_actor_id: `near@${run.team_id}`, payload: { text: 'Hello.' } }],
+    });
+    expect(sent).toMatchObject({ to_actor_id: `near@${run.team_id}`, payload: { text: 'By a tool.' } });
+    const opened = ({ data }: { data: Record<string, unknown> }) => data.method === 'session/new';
+    const frames = await plane.frames(agent_id!, (all) => all.some(opened));
+    expect(frames.find(opened)!.data).toMatchObject({
+      payload: { params: { mcpServers: [{ name: 'svc', command: 'svc', args: ['mcp', '--actor'] }] } },
+    });
+  },
+);

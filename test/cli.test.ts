@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { longTest } from '../src/testing/long.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 import { sharedPlane } from '../src/testing/shared-plane.ts';
 
@@ -167,7 +168,7 @@ test('stop leaves agents running, and stop --agents stops them', async () => {
   expect((await plane.get(agent.id)).status).toBe('cancelled');
 });
 
-test('a plane restored from a backup uses no event number twice', async () => {
+longTest('a plane restored from a backup uses no event number twice', async () => {
   plane = await TestPlane.open();
   const before = await plane.agent('echo before');
   await plane.finished(before.id);

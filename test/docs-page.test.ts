@@ -3,7 +3,7 @@
  * `/api/openapi/docs` for a client that sends its token with every request. These tests need Chromium, which CI installs.
  */
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser } from '../src/testing/browser.ts';
+import { browserTest, longBrowserTest, sharedBrowser } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -59,7 +59,7 @@ browserTest('a user signs in, calls endpoints and signs out, without requests to
   await page.close();
 });
 
-browserTest('requests can use an API token instead of the session', async () => {
+longBrowserTest('requests can use an API token instead of the session', async () => {
   const { page } = await openPage();
   await page.goto(`${plane.url}/docs?operation=getMe`);
   await page.getByLabel('Username').fill(ROOT.username);

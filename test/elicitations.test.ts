@@ -4,7 +4,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { Client } from '../src/client/client.ts';
 import { Conversation } from '../src/testing/conversation.ts';
-import { firstOf } from '../src/testing/long.ts';
+import { firstOf, longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { restartOnExit } from '../src/testing/revive.ts';
 
@@ -81,7 +81,7 @@ test.each(KILLED)('a plane that is killed %s (%s) delivers one answer', async (_
   expect(await stopReviving()).toBe(1);
 });
 
-test('a pending form survives kills of the plane', async () => {
+longTest('a pending form survives kills of the plane', async () => {
   plane = await TestPlane.open();
   const conversation = await begin();
   const { id } = await conversation.pendingElicitation();

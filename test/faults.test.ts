@@ -314,44 +314,47 @@ test('a restore under running agents reuses no event number and reads output sin
   expect(codes).toEqual(['log_gap']);
 });
 
-test('after a restore, an agent that received input since the backup accepts no more until it is restarted', async () => {
-  plane = await TestPlane.open();
-  const reader = await plane.agent('while read -r line; do echo "got $line"; done', { stdin: true });
-  const params = { agent_id: reader.id };
-  const input = (data: string) => plane.client.call('sendInput', { params, body: { data } });
-  await input('one\n');
-  const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
-  const speaker = await plane.agent(argv, { protocol: 'acp' });
-  const speaking = { params: { agent_id: speaker.id } };
-  while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
-  const file = join(plane.folder, 'backup.tar');
-  expect(await plane.cli(['backup', file])).toMatchObject({ code: 0 });
-  await input('two\n');
-  await plane.client.call('promptAgent', { ...speaking, body: { text: 'hello' } });
-  while (!(await plane.output(reader.id)).includes('got two')) await sleep(20);
-  while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
-  await plane.kill('SIGTERM');
-  expect(await plane.cli(['restore', file])).toMatchObject({ code: 0 });
-  await plane.start();
+longTest(
+  'after a restore, an agent that received input since the backup accepts no more until it is restarted',
+  async () => {
+    plane = await TestPlane.open();
+    const reader = await plane.agent('while read -r line; do echo "got $line"; done', { stdin: true });
+    const params = { agent_id: reader.id };
+    const input = (data: string) => plane.client.call('sendInput', { params, body: { data } });
+    await input('one\n');
+    const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
+    const speaker = await plane.agent(argv, { protocol: 'acp' });
+    const speaking = { params: { agent_id: speaker.id } };
+    while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
+    const file = join(plane.folder, 'backup.tar');
+    expect(await plane.cli(['backup', file])).toMatchObject({ code: 0 });
+    await input('two\n');
+    await plane.client.call('promptAgent', { ...speaking, body: { text: 'hello' } });
+    while (!(await plane.output(reader.id)).includes('got two')) await sleep(20);
+    while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
+    await plane.kill('SIGTERM');
+    expect(await plane.cli(['restore', file])).toMatchObject({ code: 0 });
+    await plane.start();
 
-  const lost = /input state was lost in a restore/;
-  await expect(input('three\n')).rejects.toThrow(lost);
-  await expect(plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } })).rejects.toThrow(
-    lost,
-  );
-  const [review] = (await plane.client.call('listReviews', {})) as { id: string }[];
-  const answer = { params: { review_id: review!.id }, body: { decision: 'allow' as const } };
-  await expect(plane.client.call('respondReview', answer)).rejects.toThrow(lost);
+    const lost = /input state was lost in a restore/;
+    await expect(input('three\n')).rejects.toThrow(lost);
+    await expect(plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } })).rejects.toThrow(
+      lost,
+    );
+    const [review] = (await plane.client.call('listReviews', {})) as { id: string }[];
+    const answer = { params: { review_id: review!.id }, body: { decision: 'allow' as const } };
+    await expect(plane.client.call('respondReview', answer)).rejects.toThrow(lost);
 
-  for (const { id } of [reader, speaker]) {
-    await plane.client.call('restartAgent', { params: { agent_id: id }, body: { grace_seconds: 0 } });
-  }
-  await input('four\n');
-  while (!(await plane.output(reader.id)).includes('got four')) await sleep(20);
-  while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
-  await plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } });
-  while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
-});
+    for (const { id } of [reader, speaker]) {
+      await plane.client.call('restartAgent', { params: { agent_id: id }, body: { grace_seconds: 0 } });
+    }
+    await input('four\n');
+    while (!(await plane.output(reader.id)).includes('got four')) await sleep(20);
+    while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
+    await plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } });
+    while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
+  },
+);
 
 test('a session whose folder was removed is reported as lost after a restart', async () => {
   plane = await TestPlane.open();

@@ -12,6 +12,7 @@ import { NodeService } from '../src/link/proto/node_pb.ts';
 import { PlaneTrust, verifyNode } from '../src/link/trust/plane-trust.ts';
 import { LINK_HEADER, toProblem } from '../src/link/wire.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, pidOf, startWriters } from '../src/testing/writers.ts';
 
@@ -64,29 +65,33 @@ test('a second process with the id of a node is refused and audited, and the age
   expect(await audited('node_refused')).toHaveLength(1);
 });
 
-test('after root accepts a new disk of a node, the agents of the old disk end as lost', {
-  timeout: 60_000,
-}, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
-  const first = await TestAgentNode.open(plane, { proxied: true });
-  nodes.push(first);
-  const agent = await first.agent('exec sleep 300');
-  const second = await TestAgentNode.prepare(plane);
-  nodes.push(second);
-  await second.start(await second.token());
-  await first.kill();
-  first.proxy!.target_port = second.port;
-  first.proxy!.cut();
-  while ((await audited('node_refused')).length === 0) await sleep(50);
-  expect((await plane.get(agent.id)).status).toBe('running');
+longTest(
+  'after root accepts a new disk of a node, the agents of the old disk end as lost',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    plane = await TestPlane.open({ env: WITH_NODES });
+    const first = await TestAgentNode.open(plane, { proxied: true });
+    nodes.push(first);
+    const agent = await first.agent('exec sleep 300');
+    const second = await TestAgentNode.prepare(plane);
+    nodes.push(second);
+    await second.start(await second.token());
+    await first.kill();
+    first.proxy!.target_port = second.port;
+    first.proxy!.cut();
+    while ((await audited('node_refused')).length === 0) await sleep(50);
+    expect((await plane.get(agent.id)).status).toBe('running');
 
-  const set = await plane.cli(['nodes', 'set', 'n1', '--accept-disk']);
-  expect(set.code).toBe(0);
-  expect(await plane.finished(agent.id)).toMatchObject({ status: 'failed', reason: 'session_lost' });
-  await first.linked();
-  await plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: {} });
-  await plane.client.call('deleteAgentNode', { params: { node_id: 'n1' } });
-});
+    const set = await plane.cli(['nodes', 'set', 'n1', '--accept-disk']);
+    expect(set.code).toBe(0);
+    expect(await plane.finished(agent.id)).toMatchObject({ status: 'failed', reason: 'session_lost' });
+    await first.linked();
+    await plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: {} });
+    await plane.client.call('deleteAgentNode', { params: { node_id: 'n1' } });
+  },
+);
 
 /** Connects to the node as the plane does, with the plane's key. */
 async function dialAsPlane(node: TestAgentNode, plane_id: string): Promise<Connection> {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { firstOf, is_long, killCount } from '../src/testing/long.ts';
+import { firstOf, is_long, killCount, longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
@@ -101,29 +101,33 @@ test(`a node that is killed at an agent’s start (${STARTS.join(', ')}) leaves 
   await expectNothingLost(plane, node, writers);
 });
 
-const ENDS = firstOf(1, ['ended', 'exit']);
+const ENDS = ['ended', 'exit'];
 
-test(`a node that is killed at an agent’s end (${ENDS.join(', ')}) reports the end after its restart`, {
-  timeout: 60_000,
-}, async () => {
-  plane = await TestPlane.open({ env: ENV });
-  node = await TestAgentNode.open(plane);
-  for (const point of ENDS) {
-    const agent = await node.agent(
-      `while [ ! -e go-${point} ]; do sleep 0.05; done; echo last words; exit 7`,
-    );
-    await dieAt(node, point, async () => {
-      await node.linked();
-      await writeFile(join(node.work, `go-${point}`), '');
-    });
-    expect(await plane.finished(agent.id)).toMatchObject({
-      status: 'failed',
-      exit_code: 7,
-      reason: 'exit_code',
-    });
-    expect((await plane.output(agent.id)).toString()).toBe('last words\n');
-  }
-});
+longTest(
+  `a node that is killed at an agent’s end (${ENDS.join(', ')}) reports the end after its restart`,
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    plane = await TestPlane.open({ env: ENV });
+    node = await TestAgentNode.open(plane);
+    for (const point of ENDS) {
+      const agent = await node.agent(
+        `while [ ! -e go-${point} ]; do sleep 0.05; done; echo last words; exit 7`,
+      );
+      await dieAt(node, point, async () => {
+        await node.linked();
+        await writeFile(join(node.work, `go-${point}`), '');
+      });
+      expect(await plane.finished(agent.id)).toMatchObject({
+        status: 'failed',
+        exit_code: 7,
+        reason: 'exit_code',
+      });
+      expect((await plane.output(agent.id)).toString()).toBe('last words\n');
+    }
+  },
+);
 
 async function pids(file: string): Promise<number> {
   const text = await readFile(join(node.work, file), 'utf8').catch(() => '');

@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { Client } from '../src/client/client.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 import { sharedPlane } from '../src/testing/shared-plane.ts';
@@ -76,32 +77,35 @@ test('an unhandled rejection is logged and ends the service like a crash, and ag
   expect(await plane.get(agent.id)).toMatchObject({ status: 'running', session_id: agent.session_id });
 });
 
-test('stop --agents stops more agents than the rate limit allows at once, and stop --kill is like a crash', async () => {
-  plane = await TestPlane.open({
-    env: { SVC_LIMITS_REQUESTS_PER_SECOND: '10', SVC_LIMITS_REQUESTS_BURST: '10' },
-  });
-  const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
-    for (;;) {
-      const answer = await call().catch((error) => {
-        if (error.kind !== 'rate_limited') throw error;
-        return null;
-      });
-      if (answer !== null) return answer;
-      await sleep(500);
+longTest(
+  'stop --agents stops more agents than the rate limit allows at once, and stop --kill is like a crash',
+  async () => {
+    plane = await TestPlane.open({
+      env: { SVC_LIMITS_REQUESTS_PER_SECOND: '10', SVC_LIMITS_REQUESTS_BURST: '10' },
+    });
+    const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
+      for (;;) {
+        const answer = await call().catch((error) => {
+          if (error.kind !== 'rate_limited') throw error;
+          return null;
+        });
+        if (answer !== null) return answer;
+        await sleep(500);
+      }
+    };
+    const agents: string[] = [];
+    for (let i = 0; i < 20; i++) {
+      agents.push((await slowly(() => plane!.agent('exec sleep 600', { name: `a${i}` }))).id);
     }
-  };
-  const agents: string[] = [];
-  for (let i = 0; i < 20; i++) {
-    agents.push((await slowly(() => plane!.agent('exec sleep 600', { name: `a${i}` }))).id);
-  }
-  const killed = await plane.cli(['stop', '--kill']);
-  expect(killed.code).toBe(0);
-  await plane.start();
-  const stopped = await plane.cli(['stop', '--agents', '--json']);
-  expect(JSON.parse(stopped.stdout)).toMatchObject({ agents_stopped: 20 });
-  await plane.start();
-  for (const id of agents) expect((await slowly(() => plane!.get(id))).status).toBe('cancelled');
-});
+    const killed = await plane.cli(['stop', '--kill']);
+    expect(killed.code).toBe(0);
+    await plane.start();
+    const stopped = await plane.cli(['stop', '--agents', '--json']);
+    expect(JSON.parse(stopped.stdout)).toMatchObject({ agents_stopped: 20 });
+    await plane.start();
+    for (const id of agents) expect((await slowly(() => plane!.get(id))).status).toBe('cancelled');
+  },
+);
 
 test('the log file has one JSON record per line with all fields, and is reopened on SIGHUP', async () => {
   plane = await TestPlane.prepare();

@@ -11,6 +11,7 @@ import { sleep } from '../src/base/async.ts';
 import { parseBlocks } from '../src/events/segment.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { History } from '../src/testing/history.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const KEY = 'whole-plane-k3y-42';
@@ -44,7 +45,7 @@ afterAll(async () => {
   await plane?.close();
 });
 
-test.each(['main', 'n1'])(
+test.each(firstOf(1, ['n1', 'main']))(
   'on node %s no secret is stored or shown and no other output is lost, despite kills',
   async (where) => {
     const { work } = where === 'main' ? plane : node;

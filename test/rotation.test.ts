@@ -10,6 +10,7 @@ import type { Agent } from '../src/features/agents/rules.ts';
 import { type KeyPair, makeCa, makeKey } from '../src/link/trust/pki.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
+import { longTest } from '../src/testing/long.ts';
 import { freePort, TestPlane } from '../src/testing/plane.ts';
 import { leafOf } from '../src/testing/trusted-node.ts';
 import {
@@ -142,64 +143,68 @@ test('agents survive the rotation of the generated shared secret, bootstrap toke
   expect((await node.record()).status).not.toBe('connected');
 });
 
-test('agents survive the rotation of a configured shared secret and of certificates to another CA', {
-  timeout: 240_000,
-}, async () => {
-  const secret = (text: string) => ({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: text.repeat(8) });
-  const authority = async (): Promise<KeyPair> => {
-    const key = await makeKey();
-    return { key, cert: await makeCa(key, Date.now()) };
-  };
-  const [old, fresh] = [await authority(), await authority()];
-  const both = `${old.cert}\n${fresh.cert}\n`;
-  const put = async ({ data_dir }: { data_dir: string }, of: KeyPair, ca: string) => {
-    const dir = join(data_dir, 'internal-grpc');
-    await mkdir(dir, { recursive: true });
-    const { cert, key } = await leafOf(of);
-    for (const [name, text] of Object.entries({ ca, cert, key }))
-      await writeFile(join(dir, `${name}.pem`), text);
-  };
-  const listen = { SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}` };
-  // The node requires the plane's certificate, and a valid token as well.
-  plane = await TestPlane.prepare({ env: { ...WITH_NODES, ...IN_TLS, ...listen } });
-  await put(plane, old, old.cert);
-  await plane.start(secret('first-'));
-  await plane.join();
-  node = await TestAgentNode.prepare(plane, { env: { SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls', ...FAST } });
-  await put(node, old, old.cert);
-  await node.start(secret('first-'));
-  await node.register();
-  await node.linked();
-  const all = [await work(plane), await work(node)];
-  const again = async (side: TestPlane | TestAgentNode, text: string) => {
-    await side.kill('SIGTERM');
-    await side.start(secret(text));
-  };
-  const asOperator = async (text: string) =>
-    (await plane.cli(['actor', 'whoami', '--actor-id', 'user:ana'], { env: secret(text) })).code;
+longTest(
+  'agents survive the rotation of a configured shared secret and of certificates to another CA',
+  {
+    timeout: 240_000,
+  },
+  async () => {
+    const secret = (text: string) => ({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: text.repeat(8) });
+    const authority = async (): Promise<KeyPair> => {
+      const key = await makeKey();
+      return { key, cert: await makeCa(key, Date.now()) };
+    };
+    const [old, fresh] = [await authority(), await authority()];
+    const both = `${old.cert}\n${fresh.cert}\n`;
+    const put = async ({ data_dir }: { data_dir: string }, of: KeyPair, ca: string) => {
+      const dir = join(data_dir, 'internal-grpc');
+      await mkdir(dir, { recursive: true });
+      const { cert, key } = await leafOf(of);
+      for (const [name, text] of Object.entries({ ca, cert, key }))
+        await writeFile(join(dir, `${name}.pem`), text);
+    };
+    const listen = { SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}` };
+    // The node requires the plane's certificate, and a valid token as well.
+    plane = await TestPlane.prepare({ env: { ...WITH_NODES, ...IN_TLS, ...listen } });
+    await put(plane, old, old.cert);
+    await plane.start(secret('first-'));
+    await plane.join();
+    node = await TestAgentNode.prepare(plane, { env: { SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls', ...FAST } });
+    await put(node, old, old.cert);
+    await node.start(secret('first-'));
+    await node.register();
+    await node.linked();
+    const all = [await work(plane), await work(node)];
+    const again = async (side: TestPlane | TestAgentNode, text: string) => {
+      await side.kill('SIGTERM');
+      await side.start(secret(text));
+    };
+    const asOperator = async (text: string) =>
+      (await plane.cli(['actor', 'whoami', '--actor-id', 'user:ana'], { env: secret(text) })).code;
 
-  // The node trusts both CAs before the plane uses the new one.
-  await put(node, old, both);
-  await again(node, 'first-');
-  await node.linked();
-  expect([await asOperator('first-'), await asOperator('second-')]).toEqual([0, 4]);
+    // The node trusts both CAs before the plane uses the new one.
+    await put(node, old, both);
+    await again(node, 'first-');
+    await node.linked();
+    expect([await asOperator('first-'), await asOperator('second-')]).toEqual([0, 4]);
 
-  const refused = since(node);
-  await put(plane, fresh, both);
-  await again(plane, 'second-');
-  expect([await asOperator('first-'), await asOperator('second-')]).toEqual([4, 0]);
-  // The plane's certificate is valid, but the node does not know the new secret yet: no link, and output is kept.
-  await until(refused, /"reason":"signature verification failed"/);
-  expect((await node.record()).status).not.toBe('connected');
-  await expectReachable(all[0]!);
+    const refused = since(node);
+    await put(plane, fresh, both);
+    await again(plane, 'second-');
+    expect([await asOperator('first-'), await asOperator('second-')]).toEqual([4, 0]);
+    // The plane's certificate is valid, but the node does not know the new secret yet: no link, and output is kept.
+    await until(refused, /"reason":"signature verification failed"/);
+    expect((await node.record()).status).not.toBe('connected');
+    await expectReachable(all[0]!);
 
-  await put(node, fresh, fresh.cert);
-  await again(node, 'second-');
-  await node.linked();
-  await put(plane, fresh, fresh.cert);
-  const attached = since(node);
-  await again(plane, 'second-');
-  await until(attached, /"message":"plane attached"/);
-  await node.until('connected');
-  await expectUnharmed(all);
-});
+    await put(node, fresh, fresh.cert);
+    await again(node, 'second-');
+    await node.linked();
+    await put(plane, fresh, fresh.cert);
+    const attached = since(node);
+    await again(plane, 'second-');
+    await until(attached, /"message":"plane attached"/);
+    await node.until('connected');
+    await expectUnharmed(all);
+  },
+);

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Run } from '../src/features/runs/rules/run.ts';
 import { type RunOptions, run } from '../src/testing/cli.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -150,7 +151,7 @@ test('a failed step shows the last lines of its stderr, and the command for all 
   expect(shown.stderr).toContain('svc logs agt_');
 });
 
-test('agents ls --watch prints each agent again when its status changes', async () => {
+longTest('agents ls --watch prints each agent again when its status changes', async () => {
   const stop = new AbortController();
   const watch = begin(['agents', 'ls', '--watch'], { signal: stop.signal });
   const body = { name: 'quick', command: 'true', workdir: plane.work };

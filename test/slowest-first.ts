@@ -19,7 +19,6 @@ const SLOW = [
   'test/actor-walk.test.ts',
   'test/cli.test.ts',
   'test/link-network.test.ts',
-  'test/web-badge.test.ts',
   'test/tutorial-first-agent.test.ts',
 ];
 

@@ -11,7 +11,7 @@ import type { LocalNode } from '../src/node/node.ts';
 import { EXAMPLE_AGENT } from '../src/testing/example-agent.ts';
 import { ANA, FeaturesFixture, SOON } from '../src/testing/features-fixture.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
-import { firstOf, is_long, killCount } from '../src/testing/long.ts';
+import { firstOf, is_long, killCount, longTest } from '../src/testing/long.ts';
 import { endSessions } from '../src/testing/plane.ts';
 import { applyEvent, beginRun, plainMember, runOf, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
 
@@ -180,7 +180,7 @@ test('a step whose program does not exist fails at once, without a retry', {
   expect(a!.error_text).toContain('no-such-program-here');
 });
 
-test('an attempt that ignores its timeout is killed before the retry', { timeout: 60_000 }, async () => {
+longTest('an attempt that ignores its timeout is killed before the retry', { timeout: 60_000 }, async () => {
   const ignores_term = 'trap "" TERM; echo $$ >>pids; while [ "$SVC_STEP_ATTEMPT" = 1 ]; do sleep 0.1; done';
   const alive = 'for pid in $(head -n 1 pids); do kill -0 $pid && echo "it lives"; done; echo done';
   const run_id = await beginRun(fixture, {
@@ -336,7 +336,7 @@ const points = [
   ['step_message_collected', OFTEN],
 ] as const;
 
-test.each([...firstOf(2, points), ...commits])(
+test.each([...firstOf(1, points), ...commits])(
   'a plane that is killed at %s neither loses nor repeats a step',
   { timeout: 120_000 },
   async (at, kills) => {

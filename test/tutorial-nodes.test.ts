@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { hasNamespaces, unshared } from '../src/testing/namespaces.ts';
 import { endSessions, ROOT, SVC } from '../src/testing/plane.ts';
 import { put, tutorialBlocks } from '../src/testing/tutorials.ts';
@@ -97,7 +98,7 @@ afterEach(async () => {
   site = null;
 });
 
-test.runIf(hasNamespaces()).each(['mtls', 'tls'])(
+test.runIf(hasNamespaces()).each(firstOf(1, ['mtls', 'tls']))(
   'the tutorial on remote nodes works as written in %s (needs ip netns)',
   async (mode) => {
     site = await Site.open();

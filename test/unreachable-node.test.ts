@@ -264,83 +264,91 @@ test('the CLI reports that a request is pending, and can withdraw it', { timeout
   expect(await plane.get(agent.id)).toMatchObject({ status: 'running', pending: null });
 });
 
-test('a command for several agents continues after one on an unreachable node, and reports each', {
-  timeout: 60_000,
-}, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
-  const node = await open('box');
-  const near = async (name: string) => plane.agent(LASTING, { name });
-  const far = await node.agent(LASTING, { name: 'far' });
-  const [a, b] = [await near('a'), await near('b')];
-  await node.kill();
-  const kept =
-    'svc: far: failed to connect to remote node; svc keeps the stop and carries it out when the node answers';
-  const stop = await plane.cli(['agents', 'stop', '--grace', '0', 'a', 'far', 'b']);
-  expect(stop).toMatchObject({
-    code: 5,
-    stdout: `${a.id}  a  cancelled\n${b.id}  b  cancelled\n`.replaceAll('  ', '\t'),
-    stderr: `${kept}\nsvc: far: to withdraw it: svc agents withdraw far\n`,
-  });
-  expect(await plane.get(far.id)).toMatchObject({ pending: 'stop' });
-  // A permanent failure determines the exit code, rather than a pending request.
-  const restart = await plane.cli(['agents', 'restart', 'far', 'nobody', 'a']);
-  expect(restart.code).toBe(1);
-  expect(restart.stderr).toContain('svc: nobody: ');
-  expect((await plane.get(a.id)).session_count).toBe(2);
-  const start = await plane.cli(['agents', 'start', 'a', 'b']);
-  expect(start).toMatchObject({ code: 1, stderr: 'svc: a: agent is already running\n' });
-  expect((await plane.get(b.id)).session_count).toBe(2);
-  const deleted = await plane.cli(['agents', 'delete', '--force', 'far', 'a', 'b']);
-  expect(deleted).toMatchObject({
-    code: 5,
-    stderr: `svc: far: failed to connect to remote node\ndeleted ${a.id}\ndeleted ${b.id}\n`,
-  });
-  expect((await plane.cli(['agents', 'start', '--follow', 'a', 'b'])).code).toBe(2);
-});
+longTest(
+  'a command for several agents continues after one on an unreachable node, and reports each',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    plane = await TestPlane.open({ env: WITH_NODES });
+    const node = await open('box');
+    const near = async (name: string) => plane.agent(LASTING, { name });
+    const far = await node.agent(LASTING, { name: 'far' });
+    const [a, b] = [await near('a'), await near('b')];
+    await node.kill();
+    const kept =
+      'svc: far: failed to connect to remote node; svc keeps the stop and carries it out when the node answers';
+    const stop = await plane.cli(['agents', 'stop', '--grace', '0', 'a', 'far', 'b']);
+    expect(stop).toMatchObject({
+      code: 5,
+      stdout: `${a.id}  a  cancelled\n${b.id}  b  cancelled\n`.replaceAll('  ', '\t'),
+      stderr: `${kept}\nsvc: far: to withdraw it: svc agents withdraw far\n`,
+    });
+    expect(await plane.get(far.id)).toMatchObject({ pending: 'stop' });
+    // A permanent failure determines the exit code, rather than a pending request.
+    const restart = await plane.cli(['agents', 'restart', 'far', 'nobody', 'a']);
+    expect(restart.code).toBe(1);
+    expect(restart.stderr).toContain('svc: nobody: ');
+    expect((await plane.get(a.id)).session_count).toBe(2);
+    const start = await plane.cli(['agents', 'start', 'a', 'b']);
+    expect(start).toMatchObject({ code: 1, stderr: 'svc: a: agent is already running\n' });
+    expect((await plane.get(b.id)).session_count).toBe(2);
+    const deleted = await plane.cli(['agents', 'delete', '--force', 'far', 'a', 'b']);
+    expect(deleted).toMatchObject({
+      code: 5,
+      stderr: `svc: far: failed to connect to remote node\ndeleted ${a.id}\ndeleted ${b.id}\n`,
+    });
+    expect((await plane.cli(['agents', 'start', '--follow', 'a', 'b'])).code).toBe(2);
+  },
+);
 
 const audit = async (event: string) => {
   const { body } = await http('GET', `/api/admin/audit?event=${event}`);
   return body as AuditRecord[];
 };
 
-test('sessions of forgotten agents are listed, and ended when their node comes back', {
-  timeout: 120_000,
-}, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
-  const node = await open('gone');
-  const one = await node.agent(LASTING, { name: 'one' });
-  const two = await node.agent(LASTING, { name: 'two' });
-  for (const agent of [one, two]) while ((await pidsOf(node, agent)).length === 0) await sleep(20);
-  const [pid] = await pidsOf(node, one);
-  const answers = await http('DELETE', `/api/agents/${one.id}?forget=true`);
-  expect(answers).toMatchObject({
-    status: 409,
-    body: { error: expect.stringMatching(/^agent node answers/) },
-  });
-  expect((await http('DELETE', '/api/admin/agent-nodes/gone?forget=true')).status).toBe(409);
+longTest(
+  'sessions of forgotten agents are listed, and ended when their node comes back',
+  {
+    timeout: 120_000,
+  },
+  async () => {
+    plane = await TestPlane.open({ env: WITH_NODES });
+    const node = await open('gone');
+    const one = await node.agent(LASTING, { name: 'one' });
+    const two = await node.agent(LASTING, { name: 'two' });
+    for (const agent of [one, two]) while ((await pidsOf(node, agent)).length === 0) await sleep(20);
+    const [pid] = await pidsOf(node, one);
+    const answers = await http('DELETE', `/api/agents/${one.id}?forget=true`);
+    expect(answers).toMatchObject({
+      status: 409,
+      body: { error: expect.stringMatching(/^agent node answers/) },
+    });
+    expect((await http('DELETE', '/api/admin/agent-nodes/gone?forget=true')).status).toBe(409);
 
-  await node.kill();
-  const forgotten = await http('DELETE', `/api/agents/${one.id}?forget=true`);
-  const sessions = [{ id: one.session_id, pid: expect.any(Number) }];
-  const left_behind = { agent_id: one.id, node_id: 'gone', workdir: node.work, sessions };
-  expect(forgotten).toMatchObject({ status: 200, body: { id: one.id, left_behind } });
-  expect((await audit('agent_forgotten'))[0]).toMatchObject({ agent_id: one.id, details: { left_behind } });
-  const cli = await plane.cli(['nodes', 'delete', '--forget', 'gone']);
-  expect(cli.code).toBe(0);
-  expect(cli.stderr).toContain(`left on node gone by two (${two.id}):\n  workdir ${node.work}\n  session `);
-  expect((await http('GET', '/api/agents')).body).toEqual([]);
-  expect((await http('GET', '/api/admin/agent-nodes')).body).toEqual([]);
-  expect(isAlive(pid!)).toBe(true);
+    await node.kill();
+    const forgotten = await http('DELETE', `/api/agents/${one.id}?forget=true`);
+    const sessions = [{ id: one.session_id, pid: expect.any(Number) }];
+    const left_behind = { agent_id: one.id, node_id: 'gone', workdir: node.work, sessions };
+    expect(forgotten).toMatchObject({ status: 200, body: { id: one.id, left_behind } });
+    expect((await audit('agent_forgotten'))[0]).toMatchObject({ agent_id: one.id, details: { left_behind } });
+    const cli = await plane.cli(['nodes', 'delete', '--forget', 'gone']);
+    expect(cli.code).toBe(0);
+    expect(cli.stderr).toContain(`left on node gone by two (${two.id}):\n  workdir ${node.work}\n  session `);
+    expect((await http('GET', '/api/agents')).body).toEqual([]);
+    expect((await http('GET', '/api/admin/agent-nodes')).body).toEqual([]);
+    expect(isAlive(pid!)).toBe(true);
 
-  await node.start();
-  await node.register();
-  await node.until('connected');
-  for (const agent of [one, two]) {
-    for (const each of await pidsOf(node, agent)) while (isAlive(each)) await sleep(50);
-  }
-  while ((await audit('forgotten_session_ended')).length < 2) await sleep(50);
-  expect((await http('GET', '/api/agents')).body).toEqual([]);
-});
+    await node.start();
+    await node.register();
+    await node.until('connected');
+    for (const agent of [one, two]) {
+      for (const each of await pidsOf(node, agent)) while (isAlive(each)) await sleep(50);
+    }
+    while ((await audit('forgotten_session_ended')).length < 2) await sleep(50);
+    expect((await http('GET', '/api/agents')).body).toEqual([]);
+  },
+);
 
 test('a worktree root that the node does not allow is reported when it is set and when it is used', {
   timeout: 60_000,

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { SESSION_KEY } from '../src/web/api/session-key.ts';
 
@@ -111,7 +111,7 @@ browserTest('pages for root are neither linked nor shown for other users', async
   expect(offered.filter((name) => /Nodes|Users|Audit|Configuration/.test(name))).toEqual([]);
 });
 
-browserTest(
+longBrowserTest(
   'the audit log takes its filter from the URL, updates live, and exports the filtered records',
   async () => {
     const agents = [];
@@ -333,7 +333,7 @@ browserTest(
   },
 );
 
-browserTest('a token is renewed after half of its lifetime, once for all tabs', async () => {
+longBrowserTest('a token is renewed after half of its lifetime, once for all tabs', async () => {
   const { page, token } = await pageOf();
   await alter(page, 'since: Date.now() - 8 * 3600_000, expires_at: Date.now() + 4 * 3600_000');
   const second = await page.context().newPage();
@@ -372,7 +372,7 @@ browserTest(
   },
 );
 
-browserTest(
+longBrowserTest(
   'the API explorer sends requests with the session’s token, and shows a stream live until it is stopped',
   async () => {
     const { page } = await pageOf();

@@ -7,7 +7,13 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import type { EventRecord } from '../src/core/event.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  sharedBrowser,
+  signIn,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -131,7 +137,7 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await waiting.waitFor({ state: 'detached' });
 });
 
-browserTest(
+longBrowserTest(
   'tool calls share a group, an answered review is a note in it, and the turn’s end has links',
   async () => {
     const workdir = makeRepository(join(plane.work, 'linked'), { 'a.txt': 'a\n' });
@@ -180,7 +186,7 @@ browserTest(
   },
 );
 
-browserTest('Enter sends or starts a new line, and a prompt can replace the current turn', async () => {
+longBrowserTest('Enter sends or starts a new line, and a prompt can replace the current turn', async () => {
   const agent = await scriptedAgent(
     [[{ sleep: 600_000 }], [message('Second.')], [message('Third.')]],
     'First',
@@ -239,7 +245,7 @@ browserTest(
   },
 );
 
-browserTest('a growing message leaves its earlier paragraphs in the page untouched', async () => {
+longBrowserTest('a growing message leaves its earlier paragraphs in the page untouched', async () => {
   const paragraph = (n: number) =>
     `Paragraph ${n} with *some* words, \`code\` and a [link](https://example.org/${n}).\n\n`;
   const chunks = Array.from({ length: 40 }, (_, n) => [message(paragraph(n), 'one'), { sleep: 5 }]).flat();
@@ -353,7 +359,7 @@ browserTest('a link to an event opens the conversation there and highlights the 
   await page.getByRole('button', { name: /^(Jump to latest|\d+ new)$/ }).waitFor();
 });
 
-browserTest('a linked event at the end stays on the screen while more arrives', async () => {
+longBrowserTest('a linked event at the end stays on the screen while more arrives', async () => {
   const lines = (first: number) => Array.from({ length: 60 }, (_, n) => message(`Line ${first + n}.`));
   const agent = await scriptedAgent([lines(0), lines(60), lines(120)], 'Begin');
   const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
@@ -396,7 +402,7 @@ browserTest('typing a slash offers the agent’s commands, which can be chosen w
   expect(await page.getByRole('listbox').count()).toBe(0);
 });
 
-browserTest(
+longBrowserTest(
   'typing @ offers files, which are inserted into the prompt in the form that agents read',
   async () => {
     const files = { 'src/cart.ts': '', 'src/cart.test.ts': '', 'a la carte.md': '', 'other.ts': '' };
@@ -424,7 +430,7 @@ browserTest(
   },
 );
 
-browserTest('an agent that completed with changes offers to review them first', async () => {
+longBrowserTest('an agent that completed with changes offers to review them first', async () => {
   const workdir = makeRepository(join(plane.work, 'reviewed'), { 'a.txt': 'a' });
   const agent = await plane.agent('echo b >a.txt', { name: 'editor', workdir });
   await plane.finished(agent.id);
@@ -434,7 +440,7 @@ browserTest('an agent that completed with changes offers to review them first', 
   await page.getByRole('button', { name: 'Restart' }).waitFor();
 });
 
-browserTest(
+longBrowserTest(
   'Stop does not take the place of Cancel turn, and the second . does what the first offered',
   async () => {
     const workdir = makeRepository(join(plane.work, 'idle'), { 'a.txt': 'a' });
@@ -468,7 +474,7 @@ browserTest(
   },
 );
 
-browserTest('n and p jump between failures from any position', async () => {
+longBrowserTest('n and p jump between failures from any position', async () => {
   const call = (toolCallId: string, status: string): Update => ({
     ...{ sessionUpdate: 'tool_call', toolCallId, title: `call ${toolCallId}`, kind: 'execute', status },
   });
@@ -613,7 +619,7 @@ browserTest('an agent that needs a sign-in offers its own methods, and continues
   await card.waitFor({ state: 'detached' });
 });
 
-browserTest('the palette opens on what waits and on the actions for the agent of the page', async () => {
+longBrowserTest('the palette opens on what waits and on the actions for the agent of the page', async () => {
   const agent = await scene('two_always', undefined, 'Ask');
   const { page } = await openAgentPage(agent);
   await page.getByRole('article').locator('button:has(bdi)').first().waitFor();
@@ -697,7 +703,7 @@ browserTest('a phone has one header, with the actions in a sheet and a way back'
   await page.context().setOffline(false);
 });
 
-browserTest(
+longBrowserTest(
   'a phone leaves most of the screen to the conversation, and shows large options of a review',
   async () => {
     const agent = await scene('two_always', undefined, 'Ask');
@@ -720,7 +726,7 @@ browserTest(
   },
 );
 
-browserTest('on a phone, a conversation opens with the title of a long request in view', async () => {
+longBrowserTest('on a phone, a conversation opens with the title of a long request in view', async () => {
   const lines = Array.from({ length: 40 }, (_, n) => message(`Line ${n}.`));
   const newText = Array.from({ length: 60 }, (_, n) => `const line${n} = ${n};\n`).join('');
   const content = [{ type: 'diff', path: '/work/long.ts', oldText: '', newText }];
@@ -754,7 +760,7 @@ browserTest('on a phone, a conversation opens with the title of a long request i
   await expect.poll(fromEnd).toBeLessThan(2);
 });
 
-browserTest('on a phone on its side, a review in a conversation opens on the whole screen', async () => {
+longBrowserTest('on a phone on its side, a review in a conversation opens on the whole screen', async () => {
   const agent = await scene('two_always', undefined, 'Ask');
   const { page } = await openAgentPage(agent, '', { screen: 'phone', separate: true });
   const options = page.getByRole('article').locator('button:has(bdi)');
@@ -797,7 +803,7 @@ browserTest(
   },
 );
 
-browserTest(
+longBrowserTest(
   'a sub-agent is collapsed until it is opened, but its reviews are shown with its name',
   async () => {
     const agent = await scene('subagents', 'explo\u202erer', 'Go');

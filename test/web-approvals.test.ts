@@ -7,7 +7,7 @@ import { Client } from '../src/client/client.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Review } from '../src/features/reviews/rules.ts';
 import type { WaitingStep } from '../src/features/runs/rules/run.ts';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 /** Generous, for slow machines. */
@@ -138,7 +138,7 @@ browserTest('a link focuses its review, and keys move between reviews and answer
   expect((await get(first)).status).toBe('pending');
 });
 
-browserTest('after an answer, a digit does not answer the next card before it can be read', async () => {
+longBrowserTest('after an answer, a digit does not answer the next card before it can be read', async () => {
   const reviews = [await requestReview('one thing'), await requestReview('next thing')];
   const page = await openApprovals();
   await card(page, 'next thing').waitFor();
@@ -213,7 +213,7 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
   await page.unroute('**/respond');
 });
 
-browserTest('while the form for a message is open, digits do not answer, and Esc closes it', async () => {
+longBrowserTest('while the form for a message is open, digits do not answer, and Esc closes it', async () => {
   const review = await requestReview('npm publish');
   const page = await openApprovals(`?review=${review.id}`);
   const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
@@ -248,7 +248,7 @@ browserTest('while the form for a message is open, digits do not answer, and Esc
   expect((await get(review)).option_id).toBe('no');
 });
 
-browserTest('an answered card shrinks, unless the user prefers reduced motion', async () => {
+longBrowserTest('an answered card shrinks, unless the user prefers reduced motion', async () => {
   const { page } = await browser.open(plane, { separate: true });
   await signIn(page, plane);
   /** The durations of the animations of cards, in each frame while one is answered. */
@@ -345,7 +345,7 @@ browserTest(
   },
 );
 
-browserTest('a question that somebody else answers says who answered what', async () => {
+longBrowserTest('a question that somebody else answers says who answered what', async () => {
   const client = new Client({ url: plane.url, token: await addRoot('mia') });
   const ask = await askQuestion('poets', 'Which title?');
   const page = await openApprovals();
@@ -358,7 +358,7 @@ browserTest('a question that somebody else answers says who answered what', asyn
   await card(page, 'Which color?').getByText('Completed by mia').waitFor();
 });
 
-browserTest(
+longBrowserTest(
   'a run that waits without a question can be resumed here, and says how its wait ended',
   async () => {
     const agent = { command: 'sleep 600', workdir: plane.work };
@@ -415,7 +415,7 @@ browserTest(
   },
 );
 
-browserTest('on a phone, the button for a new agent covers no link to a review', async () => {
+longBrowserTest('on a phone, the button for a new agent covers no link to a review', async () => {
   await requestReview('npm test');
   const { page } = await browser.open(plane, { screen: 'phone' });
   await signIn(page, plane);
@@ -480,7 +480,7 @@ browserTest('on a phone, a request fills the screen, and the next one follows it
   await page.getByRole('heading', { name: 'Recent decisions' }).waitFor();
 });
 
-browserTest('on a phone, questions, forms and sign-ins fill the screen too', async () => {
+longBrowserTest('on a phone, questions, forms and sign-ins fill the screen too', async () => {
   const { params } = await askQuestion('authors', 'Which title?');
   const argv = [process.execPath, scripted, 'auth'];
   const locked = await plane.agent(argv, { name: 'locked', protocol: 'acp', prompt: 'Hello?' });
@@ -509,7 +509,7 @@ browserTest('on a phone, questions, forms and sign-ins fill the screen too', asy
   await page.getByRole('link', { name: 'Done, back to deploys' }).waitFor();
 });
 
-browserTest('on a phone, a request on the page of a run opens on the whole screen', async () => {
+longBrowserTest('on a phone, a request on the page of a run opens on the whole screen', async () => {
   const { params } = await askQuestion('painters', 'Which color?');
   const { team_id, run_id } = params;
   const page = await openApprovals('', { screen: 'phone' });
@@ -535,7 +535,7 @@ async function expectInView(page: Page, name: string): Promise<void> {
   expect(box.y + box.height).toBeLessThanOrEqual(page.viewportSize()!.height);
 }
 
-browserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
+longBrowserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
   const { id } = await requestReview('npm test');
   const page = await openApprovals(`?review=${id}`, { screen: 'phone' });
   const button = page.getByRole('article').getByRole('button', { name: 'Allow once' });
@@ -547,7 +547,7 @@ browserTest('a review can be read while offline, with disabled buttons and the r
   await expect.poll(() => button.isEnabled(), SOON).toBe(true);
 });
 
-browserTest(
+longBrowserTest(
   'several reviews can be answered together, but only with one-time options that all of them have',
   async () => {
     const reviews = [
@@ -567,7 +567,7 @@ browserTest(
   },
 );
 
-browserTest('filters are part of the URL, and cancelling the turn cancels its review', async () => {
+longBrowserTest('filters are part of the URL, and cancelling the turn cancels its review', async () => {
   const edit = await requestReview('an edit', 'edit');
   await requestReview('a command');
   const page = await openApprovals('?kind=edit');
@@ -581,7 +581,7 @@ browserTest('filters are part of the URL, and cancelling the turn cancels its re
   expect(new URL(page.url()).search).toBe('');
 });
 
-browserTest(
+longBrowserTest(
   'agents that act without asking are marked on Approvals and on their page, and so are those that ask',
   async () => {
     await requestReview('a command');
@@ -596,7 +596,7 @@ browserTest(
   },
 );
 
-browserTest(
+longBrowserTest(
   'the row of an agent that waits has a menu besides its answer, and the sidebar shows the wait',
   async () => {
     const { agent_id } = await requestReview('Write notes');

@@ -1,6 +1,6 @@
 /** The connection badge in each of its five states, over a network that stalls, breaks and disappears. */
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { FlakyProxy } from '../src/testing/flaky-proxy.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
@@ -59,7 +59,7 @@ browserTest('the badge shows each state of the connection with its exact text', 
   await untilBadge('Online · SSE idle');
 });
 
-browserTest(
+longBrowserTest(
   'twenty lost connections within ten thousand lines leave no gap and no duplicate',
   { timeout: 180_000 },
   async () => {

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
@@ -167,7 +167,7 @@ browserTest('hidden characters in files, lines and the branch are shown as code 
   expect(errors).toEqual([]);
 });
 
-browserTest('a diff shows more lines around its changes, and keeps the place and the focus', async () => {
+longBrowserTest('a diff shows more lines around its changes, and keeps the place and the focus', async () => {
   const lines = (text: string) => Array.from({ length: 400 }, (_, at) => `${text} ${at + 1}\n`);
   const long = makeRepository(join(plane.work, 'long'), { 'a.txt': lines('line').join('') });
   const { id: agent_id, workdir } = await plane.client.call('createAgent', {
@@ -212,32 +212,36 @@ browserTest('a diff shows more lines around its changes, and keeps the place and
   expect(errors).toEqual([]);
 });
 
-browserTest('a phone shows one line number per line, also while its lines can be commented on', async () => {
-  const { id, workdir } = await plane.client.call('createAgent', {
-    body: { name: 'pocket', preset: 'demo', worktree_mode: 'create_worktree', worktree_repo: repo },
-  });
-  await writeFile(join(workdir, 'cart.ts'), 'first\nline 1\nline two\n');
-  const { page } = await browser.open(plane, { screen: 'phone' });
-  await signIn(page, plane);
-  await page.goto(`${plane.url}/agents/${id}/changes`);
-  await page.getByRole('button', { name: /cart\.ts modified/ }).tap();
-  await page.getByRole('button', { name: 'Comment on removed line 2', exact: true }).waitFor(slow);
-  const numbers = (await page.evaluate(`[...document.querySelectorAll('.diff-line')].slice(0, 3).map((line) =>
+longBrowserTest(
+  'a phone shows one line number per line, also while its lines can be commented on',
+  async () => {
+    const { id, workdir } = await plane.client.call('createAgent', {
+      body: { name: 'pocket', preset: 'demo', worktree_mode: 'create_worktree', worktree_repo: repo },
+    });
+    await writeFile(join(workdir, 'cart.ts'), 'first\nline 1\nline two\n');
+    const { page } = await browser.open(plane, { screen: 'phone' });
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents/${id}/changes`);
+    await page.getByRole('button', { name: /cart\.ts modified/ }).tap();
+    await page.getByRole('button', { name: 'Comment on removed line 2', exact: true }).waitFor(slow);
+    const numbers =
+      (await page.evaluate(`[...document.querySelectorAll('.diff-line')].slice(0, 3).map((line) =>
     [...line.querySelectorAll('.diff-gutter')].map((cell) => cell.innerText.trim()))`)) as string[][];
-  expect(numbers).toEqual([
-    ['', '1'],
-    ['', '2'],
-    ['', '2'],
-  ]);
-  const lines = (await page.evaluate(`[...document.querySelectorAll('.diff-line')].map((line) =>
+    expect(numbers).toEqual([
+      ['', '1'],
+      ['', '2'],
+      ['', '2'],
+    ]);
+    const lines = (await page.evaluate(`[...document.querySelectorAll('.diff-line')].map((line) =>
     [...line.querySelectorAll('.diff-gutter')].map((cell) => cell.offsetWidth))`)) as number[][];
-  for (const [empty, shown] of lines) {
-    expect(empty).toBe(0);
-    expect(shown).toBeGreaterThanOrEqual(24);
-  }
-  await page.getByRole('button', { name: 'Comment on removed line 2', exact: true }).tap();
-  await page.getByRole('textbox', { name: 'Comment on line 2' }).waitFor();
-});
+    for (const [empty, shown] of lines) {
+      expect(empty).toBe(0);
+      expect(shown).toBeGreaterThanOrEqual(24);
+    }
+    await page.getByRole('button', { name: 'Comment on removed line 2', exact: true }).tap();
+    await page.getByRole('textbox', { name: 'Comment on line 2' }).waitFor();
+  },
+);
 
 browserTest('a branch is pushed first, and then its forge opens a pull request', async () => {
   const code = makeRepository(join(plane.work, 'cart'), { 'cart.ts': 'one\n' });
@@ -296,7 +300,7 @@ browserTest('a branch is pushed first, and then its forge opens a pull request',
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
-browserTest(
+longBrowserTest(
   'the page reports a folder without git, a folder without changes, and an agent that takes no prompts',
   async () => {
     const plain = await plane.agent('true');
@@ -369,7 +373,7 @@ browserTest(
   },
 );
 
-browserTest('Discard worktree lists what is lost, and deletes the agent with its worktree', async () => {
+longBrowserTest('Discard worktree lists what is lost, and deletes the agent with its worktree', async () => {
   const { id: agent_id, workdir } = await plane.client.call('createAgent', {
     body: {
       name: 'unwanted',

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { EventRecord } from '../src/core/event.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Elicitation } from '../src/features/elicitations/rules.ts';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const SOON = { timeout: 30_000 };
@@ -105,7 +105,7 @@ browserTest(
   },
 );
 
-browserTest(
+longBrowserTest(
   'a URL is shown with its real host, opens in an isolated page, and is done when the agent says so',
   async () => {
     const elicitation = await startEliciting(link('https://p\u0430ypal.example/login?x=1'));

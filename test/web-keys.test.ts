@@ -1,7 +1,13 @@
 /** Keyboard shortcuts in a real browser: the palette everywhere, single keys only outside of text fields and when turned on. */
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  sharedBrowser,
+  signIn,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -157,7 +163,7 @@ browserTest('[ and ] on the page of an agent step through the list as it was las
   await page.getByRole('heading', { level: 1, name: 'paint-fence' }).waitFor();
 });
 
-browserTest(
+longBrowserTest(
   'single-key shortcuts can be turned off and on again, and the palette works in both cases',
   async () => {
     await go('/settings/shortcuts', 'Settings');
@@ -183,7 +189,7 @@ browserTest(
   },
 );
 
-browserTest('a menu opens with the keyboard the first time too, and gives the focus back', async () => {
+longBrowserTest('a menu opens with the keyboard the first time too, and gives the focus back', async () => {
   const { id } = await plane.create({ name: 'with a menu', command: 'true', start: false });
   for (const key of ['Enter', 'Space', 'ArrowDown']) {
     await go(`/agents/${id}/output`, /with a menu/);

@@ -7,7 +7,15 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
-import { browserTest, mainScreens, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  mainScreens,
+  screens,
+  sharedBrowser,
+  signIn,
+} from '../src/testing/browser.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -64,7 +72,7 @@ async function remember(page: Page, choices: object): Promise<void> {
   await page.evaluate(`localStorage.setItem(${put})`);
 }
 
-browserTest.for(mainScreens)(
+browserTest.for(firstOf(1, mainScreens))(
   'the form is complete on the screen of a %s before anything is loaded, and nothing moves',
   async (screen) => {
     const { page } = await browser.open(plane, { screen });
@@ -142,7 +150,7 @@ browserTest('a path that is no repository is refused at its field, before and af
   await page.getByText(`${code}/nothing does not exist on this node.`).waitFor();
 });
 
-browserTest('a folder that is no repository is never prefilled, even if it was used before', async () => {
+longBrowserTest('a folder that is no repository is never prefilled, even if it was used before', async () => {
   const { page } = await openForm();
   await expect.poll(() => repository(page).inputValue(), SOON).not.toBe('');
   await remember(page, {
@@ -165,7 +173,7 @@ browserTest('a folder that is no repository is never prefilled, even if it was u
   expect(await page.getByLabel('Prompt').count()).toBe(0);
 });
 
-browserTest('nothing moves if the remembered preset turns out not to be installed', async () => {
+longBrowserTest('nothing moves if the remembered preset turns out not to be installed', async () => {
   const { page } = await openForm();
   await remember(page, {
     preset: 'gemini',
@@ -184,7 +192,7 @@ browserTest('nothing moves if the remembered preset turns out not to be installe
   expect(await movedBy(page)).toBeLessThan(0.02);
 });
 
-browserTest('a path can be entered if the repositories cannot be listed', async () => {
+longBrowserTest('a path can be entered if the repositories cannot be listed', async () => {
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   const refusal = { status: 502, json: { error: 'failed to connect to remote node' } };
@@ -265,7 +273,7 @@ browserTest('root allows a refused repository from its error, and then starts an
   await page.getByText('safe_paths is fixed by SVC_SAFE_PATHS').waitFor();
 });
 
-browserTest('another user is told who can allow a folder', async () => {
+longBrowserTest('another user is told who can allow a folder', async () => {
   const { page } = await browser.open(plane);
   const password = 'a long password of bob';
   await plane.client.call('createUser', { body: { username: 'bob', password } });

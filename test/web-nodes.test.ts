@@ -6,7 +6,13 @@ import type { Page } from 'playwright-core';
 import { parse } from 'smol-toml';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  sharedBrowser,
+  signIn,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 /** A silent node becomes suspect after 6 s instead of 15 s. */
@@ -156,7 +162,7 @@ browserTest(
   },
 );
 
-browserTest(
+longBrowserTest(
   'a stop for an agent on an unreachable node can be withdrawn, and agent and node can be forgotten',
   async () => {
     await node.register();

@@ -4,7 +4,14 @@
  */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { browserTest, mainScreens, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  mainScreens,
+  screens,
+  sharedBrowser,
+  signIn,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -230,7 +237,7 @@ browserTest('nothing moves on a phone when the font arrives late', async () => {
   expect(new Set(widths as number[]).size).toBe(2);
 });
 
-browserTest(
+longBrowserTest(
   'an installed page shows no stale content while the service is down, and works again afterwards',
   async () => {
     const { page } = await browser.open(plane, { service_worker: true });

@@ -8,7 +8,13 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  sharedBrowser,
+  signIn,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -114,27 +120,30 @@ browserTest(
   },
 );
 
-browserTest('a passkey that was added in the settings signs in from the form without a click', async () => {
-  const token = await passwordToken();
-  const { page } = await open();
-  await plugIn(page);
-  await signIn(page, plane, { token, origin: named() });
-  await page.goto(`${named()}/settings/passkeys`);
-  await page.getByRole('button', { name: 'Add a passkey' }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Name').fill('Security key');
-  await dialog.getByRole('button', { name: 'Add a passkey' }).click();
-  await page.getByText('Security key', { exact: true }).waitFor();
-  // The same device does not create a second passkey.
-  await page.getByRole('button', { name: 'Add a passkey' }).click();
-  await dialog.getByRole('button', { name: 'Add a passkey' }).click();
-  await dialog.getByText('This device already has a passkey for your account.').waitFor();
-  await dialog.getByRole('button', { name: 'Cancel' }).click();
+longBrowserTest(
+  'a passkey that was added in the settings signs in from the form without a click',
+  async () => {
+    const token = await passwordToken();
+    const { page } = await open();
+    await plugIn(page);
+    await signIn(page, plane, { token, origin: named() });
+    await page.goto(`${named()}/settings/passkeys`);
+    await page.getByRole('button', { name: 'Add a passkey' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('Security key');
+    await dialog.getByRole('button', { name: 'Add a passkey' }).click();
+    await page.getByText('Security key', { exact: true }).waitFor();
+    // The same device does not create a second passkey.
+    await page.getByRole('button', { name: 'Add a passkey' }).click();
+    await dialog.getByRole('button', { name: 'Add a passkey' }).click();
+    await dialog.getByText('This device already has a passkey for your account.').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
 
-  await page.getByRole('button', { name: 'Sign out' }).first().click();
-  await page.waitForURL(`${named()}/settings/passkeys`);
-  await page.getByText(/· used /).waitFor();
-});
+    await page.getByRole('button', { name: 'Sign out' }).first().click();
+    await page.waitForURL(`${named()}/settings/passkeys`);
+    await page.getByText(/· used /).waitFor();
+  },
+);
 
 browserTest(
   'where passkeys cannot work, the page links to where they do, and the password signs in',

@@ -8,7 +8,7 @@ import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import type { PushMessage } from '../src/features/notifications/rules.ts';
-import { fullBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { fullBrowserTest, longFullBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 import { PushService, type TestDevice } from '../src/testing/push-service.ts';
@@ -201,7 +201,7 @@ fullBrowserTest('a permission takes two taps: the notification and the answer', 
   await conversation.close();
 });
 
-fullBrowserTest('an answer from elsewhere replaces the notification silently', async () => {
+longFullBrowserTest('an answer from elsewhere replaces the notification silently', async () => {
   const my_phone = await phone();
   const { page } = my_phone;
   const device = await turnOn(my_phone);
@@ -221,53 +221,59 @@ fullBrowserTest('an answer from elsewhere replaces the notification silently', a
   await conversation.close();
 });
 
-fullBrowserTest('a device chooses its notifications, and subscribes again after a key rotation', async () => {
-  const my_phone = await phone();
-  const { page, devices } = my_phone;
-  const first = await turnOn(my_phone);
-  const list = () => plane.client.call('listPushSubscriptions') as Promise<object[]>;
-  const here = async () =>
-    (await list()).find((one) =>
-      devices.some((each) => each.fingerprint === (one as TestDevice).fingerprint),
-    );
-  await page.getByLabel('An agent failed').uncheck();
-  await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: false });
-  await page.getByLabel('Include what the agent wants to do').check();
-  await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: true });
+longFullBrowserTest(
+  'a device chooses its notifications, and subscribes again after a key rotation',
+  async () => {
+    const my_phone = await phone();
+    const { page, devices } = my_phone;
+    const first = await turnOn(my_phone);
+    const list = () => plane.client.call('listPushSubscriptions') as Promise<object[]>;
+    const here = async () =>
+      (await list()).find((one) =>
+        devices.some((each) => each.fingerprint === (one as TestDevice).fingerprint),
+      );
+    await page.getByLabel('An agent failed').uncheck();
+    await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: false });
+    await page.getByLabel('Include what the agent wants to do').check();
+    await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: true });
 
-  await page.getByRole('button', { name: 'Rotate keys…' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Rotate keys' }).click();
-  await page.getByText('Keys rotated.').waitFor();
-  expect(await here()).toMatchObject({ fingerprint: first.fingerprint, status: 'expired' });
-  await page.goto(`${plane.url}/agents`);
-  await expect.poll(here, SOON).toMatchObject({
-    ...{ fingerprint: devices[1]!.fingerprint, status: 'active' },
-    ...{ kinds: ['review', 'run_ended'], with_commands: true },
-  });
-  devices[1]!.public_key = (await plane.client.call('getPushKey')).public_key;
-  await plane.client.call('testPush', { body: {} });
-  await devices[1]!.untilMessages(1);
-  expect(first.messages).toEqual([]);
-});
+    await page.getByRole('button', { name: 'Rotate keys…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate keys' }).click();
+    await page.getByText('Keys rotated.').waitFor();
+    expect(await here()).toMatchObject({ fingerprint: first.fingerprint, status: 'expired' });
+    await page.goto(`${plane.url}/agents`);
+    await expect.poll(here, SOON).toMatchObject({
+      ...{ fingerprint: devices[1]!.fingerprint, status: 'active' },
+      ...{ kinds: ['review', 'run_ended'], with_commands: true },
+    });
+    devices[1]!.public_key = (await plane.client.call('getPushKey')).public_key;
+    await plane.client.call('testPush', { body: {} });
+    await devices[1]!.untilMessages(1);
+    expect(first.messages).toEqual([]);
+  },
+);
 
-fullBrowserTest('signing out removes the subscription from the browser and from the service', async () => {
-  const { token } = await plane.client.call('login', { body: ROOT });
-  const my_phone = await phone(token);
-  const { page } = my_phone;
-  const { fingerprint } = await turnOn(my_phone);
-  const known = async () =>
-    ((await plane.client.call('listPushSubscriptions')) as unknown as TestDevice[]).some(
-      (one) => one.fingerprint === fingerprint,
-    );
-  const kept = () => page.evaluate("JSON.parse(localStorage.getItem('test.push')).key ?? null");
-  expect([await known(), typeof (await kept())]).toEqual([true, 'string']);
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByLabel('Password').waitFor();
-  await expect.poll(kept, SOON).toBe(null);
-  await expect.poll(known).toBe(false);
-});
+longFullBrowserTest(
+  'signing out removes the subscription from the browser and from the service',
+  async () => {
+    const { token } = await plane.client.call('login', { body: ROOT });
+    const my_phone = await phone(token);
+    const { page } = my_phone;
+    const { fingerprint } = await turnOn(my_phone);
+    const known = async () =>
+      ((await plane.client.call('listPushSubscriptions')) as unknown as TestDevice[]).some(
+        (one) => one.fingerprint === fingerprint,
+      );
+    const kept = () => page.evaluate("JSON.parse(localStorage.getItem('test.push')).key ?? null");
+    expect([await known(), typeof (await kept())]).toEqual([true, 'string']);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Password').waitFor();
+    await expect.poll(kept, SOON).toBe(null);
+    await expect.poll(known).toBe(false);
+  },
+);
 
-fullBrowserTest('a device that cannot get notifications shows the reason and what to do', async () => {
+longFullBrowserTest('a device that cannot get notifications shows the reason and what to do', async () => {
   const cases: [script: string, said: string][] = [
     [
       "Object.defineProperty(window, 'isSecureContext', { value: false })",

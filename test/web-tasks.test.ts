@@ -4,7 +4,13 @@
  */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  sharedBrowser,
+  signIn,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -234,36 +240,39 @@ browserTest('a message follows its route, and errors of the service appear at th
   expect(sent).toMatchObject({ route: 'to_member', to_actor_id: `two@${flat}`, text: 'Who leads?' });
 });
 
-browserTest('a draft survives a reload, and a lost response does not send the message twice', async () => {
-  const id = await create('Say it once');
-  const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
-  const message = page.getByRole('textbox', { name: 'Message' });
-  await message.fill('only once');
-  await page.reload();
-  await soon(() => message.inputValue()).toBe('only once');
-  await page.route(
-    '**/messages',
-    async (route) => {
-      await route.fetch();
-      await route.abort();
-    },
-    { times: 1 },
-  );
-  await message.press('Control+Enter');
-  await page.getByText('The service is not responding.').waitFor();
-  expect(await message.inputValue()).toBe('only once');
-  await message.press('Control+Enter');
-  await soon(() => message.inputValue()).toBe('');
-  expect(await listTexts(id)).toEqual(['only once']);
-  expect(await texts(page)).toEqual(['only once']);
-  // Sending the same text again creates another message.
-  await message.fill('only once');
-  await message.press('Control+Enter');
-  await soon(() => texts(page)).toEqual(['only once', 'only once']);
-  expect(await listTexts(id)).toEqual(['only once', 'only once']);
-});
+longBrowserTest(
+  'a draft survives a reload, and a lost response does not send the message twice',
+  async () => {
+    const id = await create('Say it once');
+    const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
+    const message = page.getByRole('textbox', { name: 'Message' });
+    await message.fill('only once');
+    await page.reload();
+    await soon(() => message.inputValue()).toBe('only once');
+    await page.route(
+      '**/messages',
+      async (route) => {
+        await route.fetch();
+        await route.abort();
+      },
+      { times: 1 },
+    );
+    await message.press('Control+Enter');
+    await page.getByText('The service is not responding.').waitFor();
+    expect(await message.inputValue()).toBe('only once');
+    await message.press('Control+Enter');
+    await soon(() => message.inputValue()).toBe('');
+    expect(await listTexts(id)).toEqual(['only once']);
+    expect(await texts(page)).toEqual(['only once']);
+    // Sending the same text again creates another message.
+    await message.fill('only once');
+    await message.press('Control+Enter');
+    await soon(() => texts(page)).toEqual(['only once', 'only once']);
+    expect(await listTexts(id)).toEqual(['only once', 'only once']);
+  },
+);
 
-browserTest(
+longBrowserTest(
   'a long task thread opens at its end, loads back to its beginning, and does not move a reader',
   async () => {
     const id = await create('Long talk');

@@ -6,7 +6,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  sharedBrowser,
+  signIn,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -186,7 +192,7 @@ browserTest(
   },
 );
 
-browserTest('a click anywhere in a row of a team or a run opens it', async () => {
+longBrowserTest('a click anywhere in a row of a team or a run opens it', async () => {
   const { page } = await open();
   const { id: team_id } = await team('rows', { leader_member_id: 'ann', members: [{ member_id: 'ann' }] });
   const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
@@ -215,7 +221,7 @@ browserTest('a click anywhere in a row of a team or a run opens it', async () =>
   await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
 });
 
-browserTest(
+longBrowserTest(
   'a run without steps shows its members, and a person can fail, resume and cancel it',
   async () => {
     const { page } = await open();
@@ -240,7 +246,7 @@ browserTest(
   },
 );
 
-browserTest('a person can add steps to a run in progress', async () => {
+longBrowserTest('a person can add steps to a run in progress', async () => {
   const { page, foreign_requests } = await open();
   const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
   const { id: team_id } = await team('grows', { members });
@@ -354,7 +360,7 @@ browserTest("a person can send, answer and acknowledge mail in a run's mailbox",
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
-browserTest('a conflicting change of a team shows both versions, and nothing typed is lost', async () => {
+longBrowserTest('a conflicting change of a team shows both versions, and nothing typed is lost', async () => {
   const { page } = await open();
   const made = await team('shared', { members: [{ member_id: 'a' }], steps: [{ step_key: 'one' }] });
   const params = { team_id: made.id };
@@ -388,7 +394,7 @@ browserTest('a conflicting change of a team shows both versions, and nothing typ
   });
 });
 
-browserTest(
+longBrowserTest(
   'the editor shows the names of variables but no values, and saving keeps the values',
   async () => {
     const { page } = await open();
@@ -414,7 +420,7 @@ browserTest(
   },
 );
 
-browserTest('the form and the JSON edit one definition, and an error focuses its field', async () => {
+longBrowserTest('the form and the JSON edit one definition, and an error focuses its field', async () => {
   // The test changes its size.
   const { page } = await open('desk', true);
   await page.goto(`${plane.url}/teams/new?template=writer-reviewer`);
@@ -477,7 +483,7 @@ browserTest('the form and the JSON edit one definition, and an error focuses its
   await taken.locator('visible=true').waitFor();
 });
 
-browserTest('a team can be deleted once it has no active runs', async () => {
+longBrowserTest('a team can be deleted once it has no active runs', async () => {
   const { page } = await open();
   const { id: team_id } = await team('doomed', {
     members: [{ member_id: 'a' }],
@@ -545,7 +551,7 @@ browserTest('hostile names, inputs, mail and results are shown as text', async (
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
-browserTest(
+longBrowserTest(
   'a run of 2,048 steps is a table that renders only visible rows, and a link opens any step',
   async () => {
     const steps = Array.from({ length: 2048 }, (_, n) => ({

@@ -3,7 +3,7 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
 import { COLOR_RULES, preparePage, problemsOf, RULES, type Variant } from '../src/testing/axe.ts';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -157,7 +157,7 @@ browserTest(
   },
 );
 
-browserTest('a user schedules mail only for themselves and for members without an agent', async () => {
+longBrowserTest('a user schedules mail only for themselves and for members without an agent', async () => {
   const ada = { username: 'ada', password: 'correct horse battery' };
   await plane.client.call('createUser', { body: ada });
   const { token } = await new Client({ url: plane.url, token: null }).call('login', { body: ada });
@@ -187,7 +187,7 @@ browserTest('a user schedules mail only for themselves and for members without a
   await rowOf(region, 'For me').getByText('every 15 minutes').waitFor();
 });
 
-browserTest('refused input is explained at its field', async () => {
+longBrowserTest('refused input is explained at its field', async () => {
   const { page } = await browser.open(plane);
   const { run_id, path } = await startRun('refuses');
   await signIn(page, plane);
@@ -234,7 +234,7 @@ browserTest('refused input is explained at its field', async () => {
   await expectError(message, 'payload is too large');
 });
 
-browserTest(
+longBrowserTest(
   'axe finds no problem with triggers, light and dark, on a desktop and a narrow phone',
   async () => {
     const { page } = await browser.open(plane, { separate: true });

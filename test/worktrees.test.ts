@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requesterOf } from '../src/testing/http.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
@@ -231,7 +232,7 @@ test('a kept worktree is listed with the reason until it is removed', async () =
   expect((await http('DELETE', `/api/worktrees/${agent.id}`)).status).toBe(404);
 });
 
-test('a worktree removed by force reports the branch that holds its only commits', async () => {
+longTest('a worktree removed by force reports the branch that holds its only commits', async () => {
   const agent = await worktree();
   commit(agent.workdir, { 'work.txt': 'x' }, 'work');
   await http('DELETE', `/api/agents/${agent.id}`);

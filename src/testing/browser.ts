@@ -7,6 +7,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { afterAll, afterEach, test } from 'vitest';
 import { Client } from '../client/client.ts';
 import { SESSION_KEY } from '../web/api/session-key.ts';
+import { onlyLong } from './long.ts';
 import type { TestPlane } from './plane.ts';
 
 const fullBrowserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
@@ -15,8 +16,10 @@ const fullBrowserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr
 /** Path of the browser on this machine, if it has one. The headless shell needs half of the processor time. */
 export const browserPath = ['/usr/bin/chromium-headless-shell'].find(existsSync) ?? fullBrowserPath;
 export const browserTest = test.runIf(browserPath !== undefined || Boolean(process.env.CI));
+export const longBrowserTest = onlyLong(browserTest);
 /** For tests that need the full browser: the headless shell has no notifications. */
 export const fullBrowserTest = test.runIf(fullBrowserPath !== undefined || Boolean(process.env.CI));
+export const longFullBrowserTest = onlyLong(fullBrowserTest);
 
 export const screens = {
   desk: { viewport: { width: 1280, height: 800 } },

@@ -1,15 +1,20 @@
 /**
- * Which tests run when. `npm test` runs only a few cases of a test that repeats one idea, such as a kill at each of many places,
- * and no test that floods, waits long or compares pictures of all screens. `npm run test:long`, which runs before a release,
- * runs all of them.
+ * Which tests run when. `npm test` proves each promise once, so that it is fast enough to run after every change. It leaves to
+ * `npm run test:long`, which runs before a release: the other cases of a test that repeats one idea, such as a kill at each of
+ * many places; the same promise on another path, such as on a phone, over TLS or on a remote node; details of a screen; and
+ * whatever floods, waits long or compares pictures of all screens.
  */
-import { type TestAPI, test } from 'vitest';
+import { test } from 'vitest';
 
 /** Whether this is `npm run test:long`. */
 export const is_long = process.env.SVC_TEST_LONG === '1';
 
-/** A test that only `npm run test:long` runs. */
-export const longTest = (is_long ? test : () => {}) as TestAPI;
+/** A kind of test that only `npm run test:long` runs. */
+export function onlyLong<T>(kind: T): T {
+  return is_long ? kind : ((() => {}) as T);
+}
+
+export const longTest = onlyLong(test);
 
 /** All cases in the long run, otherwise only the first `count`, so put the most important ones first. */
 export function firstOf<T>(count: number, cases: readonly T[]): readonly T[] {

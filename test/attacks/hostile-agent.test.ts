@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { limits } from '../../src/acp/limits.ts';
 import { Client } from '../../src/client/client.ts';
 import type { Review } from '../../src/features/reviews/rules.ts';
-import { browserTest, openBrowser, signIn } from '../../src/testing/browser.ts';
+import { browserTest, longBrowserTest, openBrowser, signIn } from '../../src/testing/browser.ts';
 import { Conversation } from '../../src/testing/conversation.ts';
 import { ROOT, SVC, TestPlane } from '../../src/testing/plane.ts';
 
@@ -384,7 +384,7 @@ browserTest('a browser shows all fields of an agent as text, and runs and loads 
   }
 });
 
-browserTest(
+longBrowserTest(
   'a review with thousands of nested lists and quotes does not break the Approvals page',
   async () => {
     const deep = ['- ', '1. ', '> - ', '*a_'].map((mark) => ({
