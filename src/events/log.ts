@@ -12,7 +12,7 @@ import { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventBody, EventRecord, StreamName } from '../core/event.ts';
 import { problems } from '../core/problem.ts';
 import type { Redactor } from '../core/redaction.ts';
-import { createHead, deleteHead } from '../store/event-rows/heads.ts';
+import { createHead, deleteHead, headOf } from '../store/event-rows/heads.ts';
 import { appendEvents, type NewEvent } from '../store/event-rows/write.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
 import type { Appended, Reader, Store, Tx } from '../store/store.ts';
@@ -56,7 +56,7 @@ export class EventLog {
   readonly #agents = new Map<string, AgentRef>();
   /** Tails exist only for agents with followers. */
   readonly #tails = new Map<string, Tail>();
-  readonly #stopListening: () => void;
+  readonly #unsubscribe: (() => void)[];
 
   constructor(options: EventLogOptions) {
     this.#store = options.store;
@@ -86,7 +86,7 @@ export class EventLog {
       sealing: { ...defaultSealing, ...options.sealing },
       onDropped: (num) => this.#search.forget(num),
     });
-    this.#stopListening = this.#store.onIngested((batch, appended) => {
+    const ingested = this.#store.onIngested((batch, appended) => {
       this.#grew(appended);
       this.#tails.get(batch.agent_id)?.publish({
         first_seq: appended.first_seq,
@@ -94,6 +94,8 @@ export class EventLog {
         frames: batchFrames(batch, appended),
       });
     });
+    const deleted = this.#store.wakes.on('deleted_logs', (agent_num) => this.#deleted(agent_num));
+    this.#unsubscribe = [ingested, deleted];
   }
 
   /** Starts sealing, retention and indexing in the background. */
@@ -118,15 +120,7 @@ export class EventLog {
   async drop(tx: Tx, agent_num: number): Promise<void> {
     await insertDrop(tx, agent_num);
     await deleteHead(tx, agent_num);
-    tx.afterCommit(() => {
-      for (const [id, agent] of this.#agents) if (agent.num === agent_num) this.#agents.delete(id);
-      for (const [id, tail] of this.#tails) {
-        if (tail.agent_num !== agent_num) continue;
-        tail.close();
-        this.#tails.delete(id);
-      }
-      this.#maintenance.notify();
-    });
+    tx.wake('deleted_logs', agent_num);
   }
 
   /**
@@ -196,7 +190,7 @@ export class EventLog {
 
   /** Ends all followers and waits for maintenance in progress. */
   async close(): Promise<void> {
-    this.#stopListening();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
     for (const tail of this.#tails.values()) tail.close();
     this.#tails.clear();
     const searching = this.#search.close();
@@ -204,6 +198,28 @@ export class EventLog {
     // Indexing in progress is aborted. The next start continues it.
     await this.#worker.close();
     await searching;
+  }
+
+  /** Null: any log may have been deleted. */
+  #deleted(agent_num: number | null): void {
+    if (agent_num === null) this.#agents.clear();
+    for (const [id, { num }] of this.#agents) if (num === agent_num) this.#agents.delete(id);
+    for (const [id, tail] of this.#tails) {
+      if (agent_num === null) void this.#closeIfDeleted(id, tail);
+      else if (tail.agent_num === agent_num) this.#close(id, tail);
+    }
+    this.#maintenance.notify();
+  }
+
+  async #closeIfDeleted(agent_id: string, tail: Tail): Promise<void> {
+    const head = await this.#store.read((reader) => headOf(reader, tail.agent_num)).catch(() => undefined);
+    // If the database cannot be read, clients connect again and get its error.
+    if (head === undefined) this.#close(agent_id, tail);
+  }
+
+  #close(agent_id: string, tail: Tail): void {
+    tail.close();
+    if (this.#tails.get(agent_id) === tail) this.#tails.delete(agent_id);
   }
 
   #grew({ agent_num, bytes }: Pick<Appended, 'agent_num' | 'bytes'>): void {

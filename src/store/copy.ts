@@ -63,7 +63,7 @@ export async function skipLogNumbers(copy: string, replaced: string | null, now_
     const heads = db
       .prepare('SELECT agents.id, agents.num, last_seq FROM heads JOIN agents ON agents.num = agent_num')
       .all();
-    const writer = new WriteTransaction(new Connection(db), []);
+    const writer = new WriteTransaction(new Connection(db));
     for (const { id, num, last_seq } of heads) {
       const log = { agent_num: Number(num), last_seq: Number(last_seq) };
       const skip_to_seq =

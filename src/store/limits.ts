@@ -20,6 +20,8 @@ export const limits = {
   statements_cached_max: 500,
   /** Computed values that a snapshot remembers. */
   snapshot_memos_max: 1_000,
+  /** A transaction that wakes more keys wakes whole topics. */
+  wakes_per_transaction_max: 64,
   /** How much of its body the error of a transaction quotes. */
   quoted_body_chars: 200,
   /** Frames of the caller's stack that a write remembers for its errors. */

@@ -35,6 +35,7 @@ import {
   type Tx,
 } from './store.ts';
 import { WriteTransaction } from './transaction.ts';
+import { LocalWakes } from './wakes.ts';
 import { WalSync } from './wal-sync.ts';
 import type { StoreTasks } from './worker.ts';
 
@@ -89,7 +90,10 @@ export function openSqliteReader(path: string): StoreReader {
 }
 
 interface QueuedWrite {
-  run(): Promise<unknown> | unknown;
+  /** May be called again, after a rollback. */
+  run(item: QueuedWrite): Promise<unknown> | unknown;
+  /** The transaction of the last run. */
+  tx: WriteTransaction | null;
   /** Runs in a savepoint, so that an error rolls back this write and not the whole group. */
   in_savepoint: boolean;
   bytes: number;
@@ -102,12 +106,12 @@ type Outcome = { item: QueuedWrite; value: unknown } | { item: QueuedWrite; erro
 /** A committed group with the answers to its callers. */
 interface Group {
   outcomes: Outcome[];
-  callbacks: (() => void)[];
 }
 
 class SqliteStore implements Store, DatabaseFiles {
   readonly server = null;
   readonly files: DatabaseFiles = this;
+  readonly wakes: LocalWakes;
   readonly source: StoreSource;
   readonly path: string;
   readonly unchecked: boolean;
@@ -130,7 +134,6 @@ class SqliteStore implements Store, DatabaseFiles {
   #gather_until_ms = 0;
   /** The moving average of the number of writes in a group. */
   #group_writes = 1;
-  #callbacks: (() => void)[] = [];
   /**
    * Set permanently when a sync failed: the kernel may have dropped data, which would silently invalidate later
    * commits.
@@ -144,6 +147,7 @@ class SqliteStore implements Store, DatabaseFiles {
     this.source = { kind: 'sqlite', path: options.path };
     this.unchecked = unchecked;
     this.#log = options.log;
+    this.wakes = new LocalWakes(options.log);
     this.#writer = writer;
     this.#reader = new SnapshotReader(openReadOnly(options.path));
     this.#wal = wal;
@@ -165,7 +169,10 @@ class SqliteStore implements Store, DatabaseFiles {
 
   write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T> {
     const caller = callerOf(this.write);
-    const run = () => new WriteTransaction(this.#writer, this.#callbacks).execute(fn, caller);
+    const run = (item: QueuedWrite) => {
+      item.tx = new WriteTransaction(this.#writer);
+      return item.tx.execute(fn, caller);
+    };
     return this.#enqueue({ run, in_savepoint: true, bytes: 0 }) as Promise<T>;
   }
 
@@ -174,13 +181,16 @@ class SqliteStore implements Store, DatabaseFiles {
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {
-    const run = async () => {
-      const tx = new WriteTransaction(this.#writer, this.#callbacks);
-      const appended = await tx.execute(() => this.#batches.write(tx, batch));
-      this.#callbacks.push(() => {
+    const body = async (tx: WriteTransaction) => {
+      const appended = await this.#batches.write(tx, batch);
+      tx.afterCommit(() => {
         for (const listener of this.#listeners) listener(batch, appended);
       });
       return appended;
+    };
+    const run = (item: QueuedWrite) => {
+      item.tx = new WriteTransaction(this.#writer);
+      return item.tx.execute(body);
     };
     // Runs without a savepoint, because it rarely fails. If it does, the group is rolled back, and each item is retried
     // alone.
@@ -240,7 +250,7 @@ class SqliteStore implements Store, DatabaseFiles {
     checkNotInBody(this.#writer.db, this.#reader.connection.db);
     if (this.#closing !== null) throw new Error('the store is closed');
     return new Promise((resolve, reject) => {
-      this.#queue.push({ ...work, resolve, reject });
+      this.#queue.push({ ...work, tx: null, resolve, reject });
       this.#queued_bytes += work.bytes;
       this.#schedule();
     });
@@ -309,11 +319,10 @@ class SqliteStore implements Store, DatabaseFiles {
   }
 
   async #commitGroup(): Promise<Group> {
-    this.#callbacks = [];
     const outcomes = this.#failed ? this.#rejectAll(this.#failed) : await this.#commit(() => this.#next());
     this.#group_writes += (outcomes.length - this.#group_writes) / 8;
     this.#gather_until_ms = this.#group_writes > 1.5 ? performance.now() + limits.group_commit_ms : 0;
-    return { outcomes, callbacks: this.#callbacks };
+    return { outcomes };
   }
 
   async #sync(group: Group): Promise<void> {
@@ -324,17 +333,12 @@ class SqliteStore implements Store, DatabaseFiles {
       this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
       this.#log.fatal({ err: error }, 'a database sync failed; all writes are rejected until a restart');
       group.outcomes = group.outcomes.map(({ item }) => ({ item, error: this.#failed }));
-      group.callbacks = [];
     }
   }
 
-  #answer({ outcomes, callbacks }: Group): void {
-    for (const callback of callbacks) {
-      try {
-        callback();
-      } catch (error) {
-        this.#log.error({ err: error }, 'a callback after a commit failed');
-      }
+  #answer({ outcomes }: Group): void {
+    for (const outcome of outcomes) {
+      if ('value' in outcome) outcome.item.tx?.after_commit?.run(this.wakes, this.#log);
     }
     for (const outcome of outcomes) {
       if ('error' in outcome) outcome.item.reject(outcome.error);
@@ -352,11 +356,9 @@ class SqliteStore implements Store, DatabaseFiles {
   /** Commits the next items as one group. If that fails, commits each of them alone, so that small ones succeed. */
   async #commit(next: () => QueuedWrite | undefined): Promise<Outcome[]> {
     const group: QueuedWrite[] = [];
-    const callbacks = this.#callbacks.length;
     try {
       return await this.#transaction(next, group);
     } catch (error) {
-      this.#callbacks.length = callbacks;
       if (group.length === 1) return [{ item: group[0]!, error: this.#toProblem(error) }];
       this.#log.warn(
         { err: error, items: group.length },
@@ -380,7 +382,9 @@ class SqliteStore implements Store, DatabaseFiles {
       for (let item = next(); item; item = next()) {
         group.push(item);
         if (group.length === 1) this.#writer.statement('BEGIN IMMEDIATE').run();
-        outcomes.push(item.in_savepoint ? await this.#savepoint(item) : { item, value: await item.run() });
+        outcomes.push(
+          item.in_savepoint ? await this.#savepoint(item) : { item, value: await item.run(item) },
+        );
         bytes += item.bytes;
         if (bytes >= limits.group_bytes_max || performance.now() >= end_ms) break;
       }
@@ -398,22 +402,19 @@ class SqliteStore implements Store, DatabaseFiles {
 
   /** Runs one item. If it throws, only this item is rolled back, unless SQLite rolled back the whole transaction. */
   async #savepoint(item: QueuedWrite): Promise<Outcome> {
-    const callbacks = this.#callbacks.length;
     this.#writer.statement('SAVEPOINT item').run();
     try {
       if (BODIES_RUN_TWICE) {
-        await item.run();
+        await item.run(item);
         this.#writer.statement('ROLLBACK TO item').run();
-        this.#callbacks.length = callbacks;
       }
-      const value = await item.run();
+      const value = await item.run(item);
       this.#writer.statement('RELEASE item').run();
       return { item, value };
     } catch (error) {
       if (!this.#writer.db.isTransaction) throw error;
       this.#writer.statement('ROLLBACK TO item').run();
       this.#writer.statement('RELEASE item').run();
-      this.#callbacks.length = callbacks;
       this.#batches.forget();
       return { item, error: this.#toProblem(error) };
     }

@@ -10,6 +10,7 @@
 import type { Compilable, Kysely } from 'kysely';
 import type { NumberedTable, SettledNumbers } from './settled-numbers.ts';
 import type { Tables } from './tables.ts';
+import type { WakeKeys, Wakes, WakeTopic } from './wakes.ts';
 
 export interface Reader {
   /** Query builder. Run its queries with `all`, `get` or `run`, never with `.execute()`. */
@@ -42,7 +43,23 @@ export interface Writer extends Reader {
 }
 
 export interface Tx extends Writer {
-  /** Calls `fn` once this transaction is on disk, in order of registration; never after a rollback. */
+  /**
+   * Tells the listeners of `Store.wakes` to read this key again, once this transaction is on disk; never after a rollback.
+   * Null: all keys of the topic. A key that is woken several times is delivered once.
+   */
+  wake<T extends WakeTopic>(topic: T, key: WakeKeys[T] | null): void;
+  /**
+   * Calls `fn` once this transaction is on disk, in order of registration and before the listeners of wakes; never after a
+   * rollback. No other process hears of it, so use it only for what concerns the caller's own process:
+   *
+   * - answering a caller that waits in this process, and ending its wait
+   * - log lines and metrics about this transaction
+   * - work that the process which made the change does, such as dispatching an intent or measuring a folder
+   * - values in memory that the transaction has at hand, and that others would have to read from the database first:
+   *   frames of events and of the fleet feed, runs, members of teams, nodes, settings
+   *
+   * Use `wake` if something has changed and others should look at it.
+   */
   afterCommit(fn: () => void): void;
   /**
    * Calls `fn` once the body has succeeded, as a part of this transaction, for rows that continue a chain. Transactions
@@ -73,6 +90,8 @@ export interface Store {
   ingest(batch: IngestBatch): Promise<Appended>;
   /** Calls `listener` with every committed batch, in commit order. Returns a function that unsubscribes. */
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void;
+  /** What transactions wake. */
+  readonly wakes: Wakes;
   /** Where the data is. */
   readonly source: StoreSource;
   /** Null if the database is in files. */

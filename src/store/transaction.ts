@@ -3,6 +3,7 @@ import type { Compilable } from 'kysely';
 import { Body, type Memos } from './body.ts';
 import { type Connection, kysely } from './connection.ts';
 import type { Reader, Tx } from './store.ts';
+import { AfterCommit, type WakeKey, type WakeTopic } from './wakes.ts';
 
 export class ReadTransaction extends Body implements Reader {
   readonly sql = kysely;
@@ -59,12 +60,11 @@ export class ReadTransaction extends Body implements Reader {
 }
 
 export class WriteTransaction extends ReadTransaction implements Tx {
-  readonly #callbacks: (() => void)[];
+  /** To run after the commit. */
+  after_commit: AfterCommit | null = null;
 
-  /** `callbacks` receives the functions to call after the commit. */
-  constructor(connection: Connection, callbacks: (() => void)[]) {
+  constructor(connection: Connection) {
     super(connection, null);
-    this.#callbacks = callbacks;
   }
 
   async run(query: Compilable<unknown>): Promise<{ changes: number }> {
@@ -77,9 +77,16 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     for (const parameters of sets) this.connection.run(sql, parameters);
   }
 
+  wake(topic: WakeTopic, key: WakeKey): void {
+    this.checkOpen();
+    this.after_commit ??= new AfterCommit();
+    this.after_commit.wake(topic, key);
+  }
+
   afterCommit(fn: () => void): void {
     this.checkOpen();
-    this.#callbacks.push(fn);
+    this.after_commit ??= new AfterCommit();
+    this.after_commit.add(fn);
   }
 
   atEnd<T>(_turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void {

@@ -154,7 +154,7 @@ export class Facts {
   /** Records a fact in the caller's transaction. Consumers handle it after the commit. */
   async record<K extends FactKind>(tx: Tx, kind: K, ref: string, payload: FactPayloads[K]): Promise<void> {
     await insertFact(tx, { ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) });
-    tx.afterCommit(() => this.#wake.notify());
+    tx.wake('facts', null);
   }
 
   /**
@@ -210,6 +210,7 @@ export class Facts {
 
   async #run(consumers: readonly Consumer[]): Promise<void> {
     const { signal } = this.#stop;
+    const unsubscribe = this.#store.wakes.on('facts', () => this.#wake.notify());
     while (!signal.aborted) {
       const now_ms = performance.now();
       const ready = consumers.filter(({ retry_at_ms }) => retry_at_ms <= now_ms);
@@ -226,6 +227,7 @@ export class Facts {
         else await this.#wake.wait(limits.fact_retry_ms, signal);
       }
     }
+    unsubscribe();
   }
 
   /**

@@ -97,7 +97,7 @@ export class Timers {
     payload: TimerPayloads[K],
   ): Promise<void> {
     await putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
-    tx.afterCommit(() => this.#wake.notify());
+    tx.wake('timers', null);
   }
 
   /** Removes the timer of this kind and ref. Idempotent. */
@@ -125,6 +125,7 @@ export class Timers {
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
+    const unsubscribe = this.#store.wakes.on('timers', () => this.#wake.notify());
     while (!signal.aborted) {
       this.#firing = null;
       try {
@@ -139,6 +140,7 @@ export class Timers {
         if (!postponed) await this.#wake.wait(limits.timer_retry_ms, signal);
       }
     }
+    unsubscribe();
   }
 
   /** Postpones the timer that failed, so that it does not block others. Returns false if no timer was firing. */

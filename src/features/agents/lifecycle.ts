@@ -412,7 +412,7 @@ export class Lifecycle {
     });
     const refused = { agent_id: row.id, session_id: session.id, error };
     await this.#core.facts.record(tx, 'session_refused', session.id, refused);
-    tx.afterCommit(() => this.#core.waits.changed(session.id));
+    tx.wake('sessions', session.id);
   }
 
   async #liveSession(session_id: string): Promise<SessionRow | null> {

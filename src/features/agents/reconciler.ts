@@ -86,7 +86,7 @@ export class Reconciler {
         await this.#core.records.publish(tx, session.agent_id);
       }
       await updateSession(tx, session.num, { fact: fact.number });
-      tx.afterCommit(() => this.#core.waits.changed(session_id));
+      tx.wake('sessions', session_id);
     });
   }
 
@@ -110,7 +110,7 @@ export class Reconciler {
       leftovers: [],
       ended_at_ms: this.#core.clock.now(),
     });
-    tx.afterCommit(() => this.#core.waits.changed(session_id));
+    tx.wake('sessions', session_id);
   }
 
   /** Another program changed the spool file: continues with its new content, and logs that output may be missing. */

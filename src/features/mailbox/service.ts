@@ -82,10 +82,11 @@ export interface InboxRequest extends Pick<InboxFilter, 'status'> {
 
 export class Mailbox {
   readonly #options: MailboxOptions;
-  readonly #waiters = new Waiters();
+  readonly #waiters: Waiters;
 
   constructor(options: MailboxOptions) {
     this.#options = options;
+    this.#waiters = new Waiters(options.store.wakes);
   }
 
   // --- people ---------------------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ export class Mailbox {
       const { num: mail_num, run_num } = row;
       await this.#options.facts.record(tx, 'mail_sent', run.id, { mail_num, run_num, to_actor_id });
     }
-    tx.afterCommit(() => this.#waiters.wake(to_actor_id));
+    tx.wake('mail', to_actor_id);
     return row;
   }
 

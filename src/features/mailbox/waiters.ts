@@ -1,14 +1,15 @@
-/** Callers that wait for mail. A wake-up carries no data: the caller reads the rows again. */
+/** Callers that wait for mail. They read the rows again each time their actor is woken. */
 import { Wake } from '../../base/async.ts';
 import { problems } from '../../core/problem.ts';
+import type { Wakes } from '../../store/wakes.ts';
 import { limits } from './limits.ts';
 
 export class Waiters {
-  readonly #wakes = new Map<string, Set<Wake>>();
+  readonly #wakes: Wakes;
   #count = 0;
 
-  wake(actor_id: string): void {
-    for (const wake of this.#wakes.get(actor_id) ?? []) wake.notify();
+  constructor(wakes: Wakes) {
+    this.#wakes = wakes;
   }
 
   /** Resolves once `isThere` returns true, after `wait_ms`, or when the signal aborts. Throws `too many callers are waiting for mail`. */
@@ -20,8 +21,7 @@ export class Waiters {
   ): Promise<void> {
     if (this.#count >= limits.mail_waiters_max) throw problems.tooManyWaiting();
     const wake = new Wake();
-    const wakes = this.#wakes.get(actor_id) ?? new Set();
-    this.#wakes.set(actor_id, wakes.add(wake));
+    const unsubscribe = this.#wakes.onKey('mail', actor_id, () => wake.notify());
     this.#count++;
     const until = performance.now() + wait_ms;
     try {
@@ -32,8 +32,7 @@ export class Waiters {
       }
     } finally {
       this.#count--;
-      wakes.delete(wake);
-      if (wakes.size === 0) this.#wakes.delete(actor_id);
+      unsubscribe();
     }
   }
 }

@@ -24,23 +24,30 @@ export class PushKeys {
   readonly #clock: Clock;
   readonly #sealKey: Uint8Array;
   #known: PushKeyPair | null = null;
+  /** Incremented when the pair is replaced. One that was read before may be stale. */
+  #generation = 0;
 
   /** `key`: 32 bytes, see `secret-key.ts`. */
   constructor({ store, clock, key }: { store: Store; clock: Clock; key: Uint8Array }) {
     this.#store = store;
     this.#clock = clock;
     this.#sealKey = new Uint8Array(hkdfSync('sha256', key, '', 'push key', 32));
+    store.wakes.on('push_keys', () => {
+      this.#generation += 1;
+      this.#known = null;
+    });
   }
 
   /** Creates the key pair if there is none, or if it cannot be decrypted. */
   async current(): Promise<PushKeyPair> {
     if (this.#known) return this.#known;
+    const generation = this.#generation;
     const row = await this.#store.read(findPushKey);
+    if (generation !== this.#generation) return this.current();
     const stored = row ? this.#open(row) : null;
     if (stored) {
-      // Another caller may have created new keys in the meantime.
-      this.#known ??= stored;
-      return this.#known;
+      this.#known = stored;
+      return stored;
     }
     const fresh = newPair();
     return this.#store.write(async (tx) => {
@@ -56,9 +63,7 @@ export class PushKeys {
   async put(tx: Tx, pair: PushKeyPair): Promise<{ devices: number }> {
     const sealed = this.#seal(pair);
     await putPushKey(tx, { public_key: pair.publicKey, sealed, created_at: this.#clock.now() });
-    tx.afterCommit(() => {
-      this.#known = pair;
-    });
+    tx.wake('push_keys', null);
     return { devices: await expireSubscriptions(tx, CHANGED) };
   }
 

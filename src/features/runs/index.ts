@@ -30,7 +30,7 @@ export function openRuns(
   const runs = new Runs({ ...core, scheduler });
   const { lifecycle } = agents;
   const deleter = new RunDeleter({ core: agents.core, agents: agents.agents, lifecycle, publisher });
-  const events = new RunEvents({ store, clock, publisher });
+  const events = new RunEvents({ store, clock });
   return {
     name: 'runs',
     ...{ runs, scheduler, publisher },

@@ -29,17 +29,9 @@ const visible_columns = [
 
 export class RunPublisher {
   readonly #options: RunPublisherOptions;
-  /** Called with the number of a run that has new events. */
-  readonly #listeners = new Set<(run_num: number) => void>();
 
   constructor(options: RunPublisherOptions) {
     this.#options = options;
-  }
-
-  /** Calls the listener after each commit that adds events to a run. Returns a function that unsubscribes. */
-  onEvent(listener: (run_num: number) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
   }
 
   /**
@@ -55,7 +47,7 @@ export class RunPublisher {
     if (before) await updateRun(tx, run.num, { version: row.version });
     if (step_keys.length > 0) await this.#publishSteps(tx, row, step_keys);
     if (run_changed) await this.#append(tx, row, 'run', [toRun(row)]);
-    this.#wake(tx, row.num);
+    tx.wake('run_events', row.num);
     return row;
   }
 
@@ -76,7 +68,7 @@ export class RunPublisher {
   /** Adds an event about mail to the run. The fleet feed does not contain these events. */
   async publishMail(tx: Tx, run_num: number, record: object): Promise<void> {
     await insertRunEvents(tx, run_num, this.#options.clock.now(), 'mail', [JSON.stringify(record)]);
-    this.#wake(tx, run_num);
+    tx.wake('run_events', run_num);
   }
 
   async #publishSteps(tx: Tx, run: RunRow, step_keys: readonly string[]): Promise<void> {
@@ -97,11 +89,5 @@ export class RunPublisher {
     const texts = records.map((record) => JSON.stringify(record));
     await insertRunEvents(tx, num, clock.now(), type, texts);
     await feed.appendAll(tx, type, await getCreatorId(tx, team_num), texts, team_num);
-  }
-
-  #wake(tx: Tx, run_num: number): void {
-    tx.afterCommit(() => {
-      for (const listener of this.#listeners) listener(run_num);
-    });
   }
 }

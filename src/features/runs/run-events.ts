@@ -6,14 +6,12 @@ import type { Clock } from '../../base/clock.ts';
 import { followRows, type RowSource } from '../../events/follow-rows.ts';
 import type { Position } from '../../events/position.ts';
 import type { Store } from '../../store/store.ts';
-import type { RunPublisher } from './publisher.ts';
 import { lastRunEvent, runEventsAfter } from './queries/events.ts';
 import { findRun } from './queries/runs.ts';
 
 export interface RunEventsOptions {
   store: Store;
   clock: Clock;
-  publisher: Pick<RunPublisher, 'onEvent'>;
   heartbeat_ms?: number;
 }
 
@@ -29,7 +27,7 @@ export class RunEvents {
    * run.
    */
   async *follow(run_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
-    const { store, clock, publisher, heartbeat_ms } = this.#options;
+    const { store, clock, heartbeat_ms } = this.#options;
     const num = await store.read(async (reader) => (await findRun(reader, run_id))?.num ?? 0);
     const source: RowSource = {
       clock,
@@ -45,7 +43,7 @@ export class RunEvents {
             record: data,
           })),
         ),
-      onNew: (wake) => publisher.onEvent((run_num) => run_num === num && wake()),
+      onNew: (wake) => store.wakes.onKey('run_events', num, wake),
     };
     yield* followRows(source, position, signal);
   }

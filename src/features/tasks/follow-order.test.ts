@@ -52,9 +52,8 @@ const addMessage = (name: string) => async (tx: Tx) => {
 };
 
 const heartbeat_ms = 60_000;
-const publisher = { onEvent: () => () => {} };
 const followRun = (signal: AbortSignal) =>
-  new RunEvents({ store, clock: systemClock, publisher, heartbeat_ms }).follow('run_1', 'start', signal);
+  new RunEvents({ store, clock: systemClock, heartbeat_ms }).follow('run_1', 'start', signal);
 const followTask = (signal: AbortSignal) =>
   new Messages({ store, clock: systemClock, heartbeat_ms } as MessagesOptions).follow(1, 'start', signal);
 

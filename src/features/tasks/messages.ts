@@ -78,8 +78,6 @@ export interface NewMessage {
 
 export class Messages {
   readonly #options: MessagesOptions;
-  /** Wakes the followers of threads. */
-  readonly #listeners = new Set<(task_num: number) => void>();
 
   constructor(options: MessagesOptions) {
     this.#options = options;
@@ -175,11 +173,7 @@ export class Messages {
               record: JSON.stringify(toMessage(row)),
             })),
           ),
-        onNew: (wake) => {
-          const listener = (changed_num: number) => changed_num === task_num && wake();
-          this.#listeners.add(listener);
-          return () => this.#listeners.delete(listener);
-        },
+        onNew: (wake) => store.wakes.onKey('messages', task_num, wake),
       },
       position,
       signal,
@@ -246,9 +240,7 @@ export class Messages {
       created_at: this.#options.clock.now(),
     });
     if (run) await this.#deliver(tx, participants, run, (await findMessage(tx, task.num, num))!);
-    tx.afterCommit(() => {
-      for (const listener of this.#listeners) listener(task.num);
-    });
+    tx.wake('messages', task.num);
     return this.#publish(tx, team, task, num);
   }
 

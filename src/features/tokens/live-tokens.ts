@@ -45,6 +45,7 @@ export class LiveTokens {
     this.#store = deps.store;
     this.#clock = deps.clock;
     this.#log = deps.log;
+    deps.store.wakes.on('tokens', (id) => this.#changed(id));
   }
 
   /** Undefined for an unknown token. Also returns expired tokens; so does `byId`. `digest`: SHA-256 of the secret, base64url. */
@@ -75,11 +76,7 @@ export class LiveTokens {
 
   /** Must be called in the transaction that revokes or changes these tokens. */
   changed(tx: Tx, ids: string[]): void {
-    if (ids.length === 0) return;
-    tx.afterCommit(() => {
-      this.#generation += 1;
-      for (const id of ids) this.forget(id);
-    });
+    for (const id of ids) tx.wake('tokens', id);
   }
 
   /** Removes the token from the cache. The next request reads it from the database. */
@@ -108,6 +105,12 @@ export class LiveTokens {
     this.flush().catch((error: unknown) =>
       this.#log.error({ err: error }, 'cannot save the last use of tokens'),
     );
+  }
+
+  /** Null: any token may have changed. */
+  #changed(id: string | null): void {
+    this.#generation += 1;
+    for (const known of id === null ? [...this.#byId.keys()] : [id]) this.forget(known);
   }
 
   async #load(by: { hash: Uint8Array } | { id: string }): Promise<CachedToken | undefined> {

@@ -7,6 +7,7 @@ import { sql } from 'kysely';
 import { callerOf, checkNotInBody } from '../body.ts';
 import type { NumberedTable, SettledNumbers } from '../settled-numbers.ts';
 import type { Appended, IngestBatch, Reader, ServerUse, Store, StoreSource, Tx } from '../store.ts';
+import { LocalWakes } from '../wakes.ts';
 import { Claim } from './claim.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
 import { storageProblem } from './errors.ts';
@@ -34,6 +35,7 @@ class PostgresStore implements Store {
       return { open: reads.open + writes.open, waiting: reads.waiting + writes.waiting };
     },
   };
+  readonly wakes: LocalWakes;
   readonly #options: PostgresOptions;
   readonly #claim: Claim;
   /** Identifies the store. */
@@ -48,6 +50,7 @@ class PostgresStore implements Store {
   constructor(options: PostgresOptions, claim: Claim) {
     this.#options = options;
     this.#claim = claim;
+    this.wakes = new LocalWakes(options.log);
     const { url, ca, lost_ms_max } = options;
     this.source = { kind: 'postgres', url, ca, lost_ms_max };
     const connections = options.connections ?? limits.connections;
@@ -60,6 +63,7 @@ class PostgresStore implements Store {
       claim,
       reads: this.#reads,
       counts: this.server,
+      wakes: this.wakes,
       options,
     };
     this.#writes = new Writes(writes);

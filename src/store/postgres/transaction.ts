@@ -3,6 +3,7 @@ import type { Compilable } from 'kysely';
 import { Problem } from '../../core/problem.ts';
 import { Body, Memos } from '../body.ts';
 import type { Reader, Tx } from '../store.ts';
+import { AfterCommit, type WakeKey, type WakeTopic } from '../wakes.ts';
 import type { Claim } from './claim.ts';
 import type { Connection, Result } from './connection.ts';
 import { kysely } from './dialect.ts';
@@ -124,8 +125,8 @@ const TAKE_TURN = 'SELECT 1 FROM pg_advisory_xact_lock(1, hashtext($1))';
 const XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
 
 export class WriteTransaction extends ReadTransaction implements Tx {
-  /** To call after the commit, in this order. */
-  readonly callbacks: (() => void)[] = [];
+  /** To run after the commit. */
+  after_commit: AfterCommit | null = null;
   readonly #claim: Claim;
   readonly #reads: Pick<Reads, 'once'>;
   #claimed: Promise<void> | undefined;
@@ -172,9 +173,16 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     return compute();
   }
 
+  wake(topic: WakeTopic, key: WakeKey): void {
+    this.checkOpen();
+    this.after_commit ??= new AfterCommit();
+    this.after_commit.wake(topic, key);
+  }
+
   afterCommit(fn: () => void): void {
     this.checkOpen();
-    this.callbacks.push(fn);
+    this.after_commit ??= new AfterCommit();
+    this.after_commit.add(fn);
   }
 
   atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void {

@@ -11,6 +11,7 @@ import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Caller } from '../body.ts';
 import type { ServerCounts } from '../store.ts';
+import type { LocalWakes } from '../wakes.ts';
 import type { Claim } from './claim.ts';
 import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
@@ -34,6 +35,7 @@ export class Writes {
   readonly #claim: Claim;
   readonly #reads: Reads;
   readonly #counts: ServerCounts;
+  readonly #wakes: LocalWakes;
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
@@ -45,20 +47,22 @@ export class Writes {
     claim: Claim;
     reads: Reads;
     counts: ServerCounts;
+    wakes: LocalWakes;
     options: PostgresOptions;
   }) {
-    const { database, pool, claim, reads, counts, options } = of;
+    const { database, pool, claim, reads, counts, wakes, options } = of;
     this.#database = database;
     this.#pool = pool;
     this.#claim = claim;
     this.#reads = reads;
     this.#counts = counts;
+    this.#wakes = wakes;
     this.#log = options.log;
     this.#lost_ms_max = lostMsMax(options);
   }
 
   /**
-   * Resolves to what the body returned, after the commit and the body's callbacks. Throws what the body throws, the
+   * Resolves to what the body returned, after the commit, the body's callbacks and its wakes. Throws what the body throws, the
    * database's error, the problem `claim_lost` if another plane writes to the database, or the problem `unavailable` if it
    * is not known whether the body was committed.
    */
@@ -105,17 +109,9 @@ export class Writes {
       }
       failpoint('committed');
       await place.reached;
-      for (const callback of tx.callbacks) this.#call(callback);
+      tx.after_commit?.run(this.#wakes, this.#log);
     } finally {
       place.leave();
-    }
-  }
-
-  #call(callback: () => void): void {
-    try {
-      callback();
-    } catch (error) {
-      this.#log.error({ err: error }, 'a callback after a commit failed');
     }
   }
 
