@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { bundledEntryPoints } from './src/testing/bundled.ts';
 import { COMPILED } from './src/testing/compiled.ts';
+import { postgres_missing } from './src/testing/postgres-programs.ts';
 import { memoryFolder } from './src/testing/temporary.ts';
 import { SlowestFirst } from './test/slowest-first.ts';
+import { storeTests } from './test/store-tests.ts';
 
 // For the workers. Child processes that run the sources need half of the processor time with the cache.
 process.env.NODE_COMPILE_CACHE = COMPILED;
@@ -20,6 +22,18 @@ const partly_long = globSync('test/**/*.test.ts', { cwd: import.meta.dirname }).
     readFileSync(join(import.meta.dirname, file), 'utf8'),
   ),
 );
+
+const unit = {
+  globalSetup: ['test/build-program.ts'],
+  // A process with all workers as threads is large, and to fork a large process for each program is slow.
+  pool: 'forks' as const,
+  isolate: false,
+  testTimeout: 30_000,
+  // The first test that needs PostgreSQL starts its server.
+  hookTimeout: 60_000,
+  expect: { poll: { timeout: 20_000 } },
+};
+const unit_env = { TMPDIR: process.env.TMPDIR ?? memoryFolder() ?? tmpdir() };
 
 /** Tests of the whole program, with real processes. */
 const whole = {
@@ -41,21 +55,21 @@ export default defineConfig({
       {
         plugins: [bundledEntryPoints],
         test: {
+          ...unit,
           name: 'unit',
           include: ['src/**/*.test.{ts,tsx}', 'test/architecture/**/*.test.ts'],
-          globalSetup: 'test/build-program.ts',
-          // A process with all workers as threads is large, and to fork a large process for each program is slow.
-          pool: 'forks',
-          isolate: false,
           // Each transaction runs twice: one that cannot run again after a failed commit fails its tests.
-          env: {
-            TMPDIR: process.env.TMPDIR ?? memoryFolder() ?? tmpdir(),
-            SVC_TEST_RUN_BODIES_TWICE: '1',
-          },
-          testTimeout: 30_000,
-          // The first test that needs PostgreSQL starts its server.
-          hookTimeout: 60_000,
-          expect: { poll: { timeout: 20_000 } },
+          env: { ...unit_env, SVC_TEST_RUN_BODIES_TWICE: '1' },
+        },
+      },
+      {
+        plugins: [bundledEntryPoints],
+        test: {
+          ...unit,
+          name: 'postgres',
+          include: postgres_missing ? [] : storeTests(),
+          // Each transaction runs once: the same ones run twice in `unit`, and on PostgreSQL a rollback leaves gaps in numbers.
+          env: { ...unit_env, SVC_TEST_DATABASE: 'postgres' },
         },
       },
       {

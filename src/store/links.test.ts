@@ -2,12 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { silentLog } from '../base/log.ts';
 import { directLink, type Link } from '../core/node.ts';
 import { insertNode, updateNode } from '../features/nodes/queries.ts';
+import { openTestStore } from '../testing/test-store.ts';
 import { writeForLink } from './links.ts';
 import { planeIdentity } from './plane-id.ts';
-import { openSqlite } from './sqlite.ts';
 import type { Store } from './store.ts';
 
 let folder: string;
@@ -23,7 +22,7 @@ const link = (incarnation: number, epoch: number, node_id = 'gpu-1'): Link => ({
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-links-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestStore(folder);
   ends = 0;
   await planeIdentity(store, { now: () => 1_000 });
   const fields = { grpc_target: 'https://gpu-1:1', tls_server_name: null, default_worktree_root: null };

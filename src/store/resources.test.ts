@@ -3,15 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { silentLog } from '../base/log.ts';
 import { scopes } from '../core/grant.ts';
 import { decide, viewOf } from '../core/policy.ts';
 import { type Caller, roles } from '../features/accounts/rules.ts';
 import { listAgents } from '../features/agents/queries/agents.ts';
 import { listTeams } from '../features/teams/queries.ts';
 import { addTeam, addUser, joinTeam, specOf } from '../testing/team.ts';
+import { on_postgres, openTestStore } from '../testing/test-store.ts';
 import { agentResource, teamResource } from './resources.ts';
-import { openSqlite } from './sqlite.ts';
 import type { Reader, Store } from './store.ts';
 import { addAgent } from './testing.ts';
 import { teamsInView } from './views.ts';
@@ -26,7 +25,7 @@ let folder: string;
 let store: Store;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-views-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestStore(folder);
   for (const user of users) await addUser(store, user);
   const teams = {
     one: await addTeam(store, 'one', specOf(['dev']), { created_by: 'usr_ana', human_ids: ['usr_ben'] }),
@@ -75,6 +74,6 @@ test('lists show exactly the agents and teams that the policy lets a caller read
   };
   await fc.assert(
     fc.asyncProperty(anyCaller, (caller) => store.read((reader) => compare(reader, caller))),
-    { numRuns: 300 },
+    { numRuns: on_postgres ? 50 : 300 },
   );
 });

@@ -12,9 +12,9 @@ import { Audit } from '../features/audit/service.ts';
 import { deleteSubscriptionsOfToken, deleteSubscriptionsOfUser } from '../features/notifications/queries.ts';
 import { Tokens } from '../features/tokens/service.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Outbox } from '../work/outbox.ts';
+import { openTestStore } from './test-store.ts';
 
 export const PASSWORD = 'correct horse battery';
 export const BASE_URL = 'http://127.0.0.1:8080';
@@ -72,11 +72,7 @@ export class AccountsFixture {
 
   static async open(options: FixtureOptions = {}): Promise<AccountsFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-accounts-'));
-    return new AccountsFixture(
-      folder,
-      await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
-      options,
-    );
+    return new AccountsFixture(folder, await openTestStore(folder), options);
   }
 
   /** Creates new services on the same database, as after a restart. */

@@ -41,7 +41,6 @@ import type { Tokens } from '../features/tokens/service.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
 import { Metrics } from '../server/metrics.ts';
 import { Streams } from '../server/sse.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store, Tx } from '../store/store.ts';
 import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
@@ -49,6 +48,7 @@ import { Timers } from '../work/timers.ts';
 import { TestClock } from './accounts.ts';
 import { expectSameState } from './refold.ts';
 import { ScriptedNode } from './scripted-node.ts';
+import { openTestStore } from './test-store.ts';
 
 export const ANA: Caller = {
   user_id: 'usr_a',
@@ -131,10 +131,7 @@ export class FeaturesFixture {
     more: OpenMore | null = null,
   ): Promise<FeaturesFixture> {
     const folder = existing_folder ?? (await mkdtemp(join(tmpdir(), 'svc-features-')));
-    const fixture = new FeaturesFixture(
-      folder,
-      await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
-    );
+    const fixture = new FeaturesFixture(folder, await openTestStore(folder));
     fixture.#other_node = other_node;
     fixture.#more = more;
     await fixture.open();

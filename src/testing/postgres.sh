@@ -13,6 +13,8 @@ max_connections = 300
 fsync = off
 full_page_writes = off
 shared_buffers = 32MB
+autovacuum = off
+jit = off
 END
 "$programs/postgres" -D data >>output 2>&1 &
 server=$!

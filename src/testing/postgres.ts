@@ -5,38 +5,21 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { chown, mkdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import pg from 'pg';
 import { test } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { migrate, steps } from '../store/postgres/migrate.ts';
+import { external_url, postgres_missing, programs } from './postgres-programs.ts';
 
 const SERVER_START_MS = 30_000;
 /** Any number, for a lock that tests hold while they create the template. */
 const LOCK = 4_711;
 
-/** The folder with the programs of the newest installed version. */
-function programsFolder(): string | undefined {
-  const debian = '/usr/lib/postgresql';
-  const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : [];
-  const folders = [
-    ...versions.map((version) => join(debian, version, 'bin')),
-    ...(process.env.PATH ?? '').split(':'),
-  ];
-  const initdb = folders.map((folder) => join(folder, 'initdb')).find(existsSync);
-  return initdb === undefined ? undefined : dirname(realpathSync(initdb));
-}
-
-const external_url = process.env.SVC_TEST_POSTGRES_URL;
-const programs = external_url === undefined ? programsFolder() : undefined;
-const missing = external_url === undefined && programs === undefined && !process.env.CI;
-if (missing)
-  console.warn('skipping the tests with PostgreSQL: set SVC_TEST_POSTGRES_URL, or install PostgreSQL');
-
-export const postgresTest = test.skipIf(missing);
+export const postgresTest = test.skipIf(postgres_missing);
 
 export interface TestDatabase {
   url: string;

@@ -5,9 +5,9 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { Problem, problems } from '../core/problem.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store, Tx } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
+import { openTestStore, sqliteTest } from '../testing/test-store.ts';
 import { type Fact, Facts } from './facts.ts';
 import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
 
@@ -17,7 +17,7 @@ const common = () => ({ store, clock: systemClock, log: silentLog });
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-flow-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestStore(folder);
 });
 afterEach(async () => {
   await store.close();
@@ -225,7 +225,7 @@ test('skips a withdrawn intent and carries out the next', async () => {
   outbox.close();
 });
 
-test('rejects the waiter of an intent that is withdrawn in the same group commit', async () => {
+sqliteTest('rejects the waiter of an intent that is withdrawn in the same group commit', async () => {
   const outbox = new Outbox(common());
   // On a slow machine, the writes are in two groups, and the intent is carried out in between.
   await outbox.open(handlers(() => new Promise(() => {})));

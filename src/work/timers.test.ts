@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
+import { openTestStore } from '../testing/test-store.ts';
 import { Timers } from './timers.ts';
 
 let folder: string;
@@ -16,7 +16,7 @@ const payload = { session_id: 'ses_1' };
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-timers-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestStore(folder);
 });
 afterEach(async () => {
   await store.close();

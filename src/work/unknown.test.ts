@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Logger, silentLog } from '../base/log.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
+import { openTestStore } from '../testing/test-store.ts';
 import { type Fact, type FactHandlers, type FactKind, Facts } from './facts.ts';
 import { limits } from './limits.ts';
 import { type Intent, type IntentHandlers, type IntentKind, Outbox } from './outbox.ts';
@@ -20,7 +20,7 @@ const common = (log: Logger = silentLog) => ({ store, clock, log });
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-unknown-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestStore(folder);
 });
 afterEach(async () => {
   await store.close();

@@ -146,17 +146,15 @@ test('rejects queued input when the session ends', async () => {
     await taken;
     return offset + data.length;
   };
-  const sent = [
-    fixture.agents.input(ANA, agent.id, 'a', false, null),
-    fixture.agents.input(ANA, agent.id, 'b', false, null),
-  ];
-  const outcomes = sent.map((item) =>
-    item.then((after) => after.status).catch((error: Error) => error.message),
-  );
-  await vi.waitFor(async () => {
-    const intents = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
-    expect(intents).toHaveLength(2);
-  }, SOON);
+  const outcomes: Promise<string>[] = [];
+  for (const text of ['a', 'b']) {
+    const sent = fixture.agents.input(ANA, agent.id, text, false, null);
+    outcomes.push(sent.then((after) => after.status).catch((error: Error) => error.message));
+    await vi.waitFor(async () => {
+      const intents = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
+      expect(intents).toHaveLength(outcomes.length);
+    }, SOON);
+  }
   node.sendFact(agent.session_id!, ended(0));
   await fixture.until(agent.id, 'completed');
   go();

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
-import { type PendingKind, pendingKinds } from './rules.ts';
+import { type Agent, type PendingKind, pendingKinds } from './rules.ts';
 
 let fixture: FeaturesFixture;
 let node: ScriptedNode;
@@ -29,15 +29,16 @@ function ask(kind: PendingKind, agent_id: string): Promise<unknown> {
   return fixture.agents[kind](ANA, agent_id, 0, null);
 }
 
-/** Waits until the agent has no pending work. */
-async function settled(agent_id: string) {
+/** Waits until the agent has no pending work, and this state. */
+async function settles(agent_id: string, expected: Partial<Agent>): Promise<void> {
   await vi.waitFor(async () => {
     const left = await fixture.store.read((reader) =>
       reader.all(reader.sql.selectFrom('outbox').selectAll()),
     );
-    expect([left, (await fixture.get(agent_id)).pending]).toEqual([[], null]);
+    const agent = await fixture.get(agent_id);
+    expect([left, agent.pending]).toEqual([[], null]);
+    expect(agent).toMatchObject(expected);
   }, SOON);
-  return fixture.get(agent_id);
 }
 
 async function audited(): Promise<string[]> {
@@ -47,7 +48,7 @@ async function audited(): Promise<string[]> {
 }
 
 /** The expected result of the second request, whatever the first one was. */
-const outcomes = {
+const outcomes: Record<'created' | 'running', Record<PendingKind | 'withdraw', Partial<Agent>>> = {
   created: {
     start: { status: 'running', session_count: 1 },
     restart: { status: 'running', session_count: 1 },
@@ -86,7 +87,7 @@ test.each(pairs)('$second replaces a kept $first of a $state agent', async ({ st
   await fixture.close();
   await fixture.open();
   comeBack();
-  expect(await settled(agent.id)).toMatchObject(outcomes[state][second]);
+  await settles(agent.id, outcomes[state][second]);
 });
 
 test('a repeated request is kept and carried out once', async () => {
@@ -94,7 +95,7 @@ test('a repeated request is kept and carried out once', async () => {
   leave();
   for (let n = 0; n < 20; n++) await expect(ask('restart', agent.id)).rejects.toMatchObject(UNREACHABLE);
   comeBack();
-  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 2 });
+  await settles(agent.id, { status: 'running', session_count: 2 });
   expect((await audited()).filter((event) => event === 'agent_request_kept')).toHaveLength(1);
 });
 
@@ -109,7 +110,7 @@ test('a request that an earlier version kept is carried out for the user who mad
     await tx.run(tx.sql.updateTable('agents').set({ pending_request: before }));
   });
   comeBack();
-  expect(await settled(agent.id)).toMatchObject({ status: 'cancelled' });
+  await settles(agent.id, { status: 'cancelled' });
   const stopped = await fixture.store.read((reader) =>
     reader.get(reader.sql.selectFrom('audit').select('user_id').where('event', '=', 'agent_stopped')),
   );
@@ -122,7 +123,7 @@ test('a request that the node answers replaces the kept one', async () => {
   await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
   comeBack();
   await expect(ask('start', agent.id)).rejects.toMatchObject({ code: 'agent_already_running' });
-  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1 });
+  await settles(agent.id, { status: 'running', session_count: 1 });
 });
 
 test('rejects a stop if the agent is not running and has no pending request', async () => {
@@ -138,8 +139,8 @@ test('if the agent ended while its node was away, a kept restart starts it and a
   await expect(ask('stop', done.id)).rejects.toMatchObject(UNREACHABLE);
   for (const { session_id } of [again, done]) node.sendFact(session_id!, ended(0));
   comeBack();
-  expect(await settled(done.id)).toMatchObject({ status: 'completed', session_count: 1 });
-  expect(await settled(again.id)).toMatchObject({ status: 'running', session_count: 2 });
+  await settles(done.id, { status: 'completed', session_count: 1 });
+  await settles(again.id, { status: 'running', session_count: 2 });
 });
 
 test('a start whose response was lost creates one session', async () => {
@@ -156,7 +157,7 @@ test('a start whose response was lost creates one session', async () => {
   comeBack();
   const [session_id] = [...node.views.keys()];
   node.sendFact(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
-  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1, session_id });
+  await settles(agent.id, { status: 'running', session_count: 1, session_id });
 });
 
 test('a start whose response was lost is not repeated if it failed on the node', async () => {
@@ -172,7 +173,7 @@ test('a start whose response was lost is not repeated if it failed on the node',
   comeBack();
   const [session_id] = [...node.views.keys()];
   node.sendFact(session_id!, ended(127));
-  expect(await settled(agent.id)).toMatchObject({ status: 'failed', session_count: 1, session_id });
+  await settles(agent.id, { status: 'failed', session_count: 1, session_id });
 });
 
 test.each(['withdraw', 'stop'] as const)(
@@ -193,7 +194,7 @@ test.each(['withdraw', 'stop'] as const)(
     const [session_id] = [...node.views.keys()];
     node.sendFact(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
     await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
-    expect(await settled(agent.id)).toMatchObject({ status: 'created', session_count: 0, session_id: null });
+    await settles(agent.id, { status: 'created', session_count: 0, session_id: null });
     expect(await audited()).toContain('forgotten_session_ended');
   },
 );
@@ -209,7 +210,7 @@ test('a start withdraws a stop whose connection broke', async () => {
   await expect(ask('start', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'start' });
   node.stop = stop.bind(node);
   comeBack();
-  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1 });
+  await settles(agent.id, { status: 'running', session_count: 1 });
 });
 
 test('a stop during which the node disconnects is kept and carried out once', async () => {
@@ -233,7 +234,7 @@ test('a stop during which the node disconnects is kept and carried out once', as
   };
   comeBack();
   fail(problems.nodeUnreachable());
-  expect(await settled(agent.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
+  await settles(agent.id, { status: 'cancelled', session_count: 1 });
   expect(stops).toBe(2);
 });
 
@@ -247,7 +248,7 @@ test('a dry run of a deletion is rejected, and keeps an earlier request and noth
   expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', pending: 'stop' });
   expect(await audited()).toEqual(before);
   comeBack();
-  expect(await settled(agent.id)).toMatchObject({ status: 'cancelled' });
+  await settles(agent.id, { status: 'cancelled' });
 });
 
 test('input and delete are rejected and change nothing', async () => {

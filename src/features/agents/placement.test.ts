@@ -104,8 +104,10 @@ test('reports to the node that the plane has recorded a shared worktree', async 
 
 test('reserves the path of a worktree during its creation, and releases it if the creation fails', async () => {
   let go = (_error?: Error) => {};
+  let creating = false;
   const { createWorktree } = node.folders;
   node.folders.createWorktree = async (request) => {
+    creating = true;
     const error = await new Promise<Error | undefined>((done) => {
       go = done;
     });
@@ -113,9 +115,8 @@ test('reserves the path of a worktree during its creation, and releases it if th
     return createWorktree(request);
   };
   const first = inWorktree(BEN, '/trees/feature').catch((error: Error) => error.message);
-  await vi.waitFor(async () => {
-    await expect(inWorktree(ANA, '/link/feature')).rejects.toMatchObject(REFUSED);
-  }, SOON);
+  await vi.waitFor(() => expect(creating).toBe(true), SOON);
+  await expect(inWorktree(ANA, '/link/feature')).rejects.toMatchObject(REFUSED);
   go(new Error('no'));
   expect(await first).toBe('no');
   node.folders.createWorktree = createWorktree;

@@ -1,9 +1,10 @@
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addAgent } from '../../store/testing.ts';
 import { AccountsFixture } from '../../testing/accounts.ts';
+import { execute } from '../../testing/postgres.ts';
+import { sqliteTest } from '../../testing/test-store.ts';
 import type { AuditEvent } from './rules/audit.ts';
 
 let fixture: AccountsFixture;
@@ -21,12 +22,17 @@ async function record(event: AuditEvent, user_id = 'usr_a', agent_id: string | n
   );
 }
 
-/** Changes rows in the database file directly, as an attacker with access to it could. */
+/** Changes rows in the database directly, as an attacker with access to it could. */
 async function tamper(sql: string): Promise<void> {
-  const db = new DatabaseSync(join(fixture.folder, 'svc.db'));
-  db.exec('DROP TRIGGER audit_append_only_update; DROP TRIGGER audit_append_only_delete;');
-  db.exec(sql);
-  db.close();
+  const { source } = fixture.store;
+  if (source.kind === 'postgres') {
+    await execute(source.url, `SET session_replication_role = replica; ${sql}`);
+  } else {
+    const db = new DatabaseSync(source.path);
+    db.exec('DROP TRIGGER audit_append_only_update; DROP TRIGGER audit_append_only_delete;');
+    db.exec(sql);
+    db.close();
+  }
   // Reads between two commits share a snapshot; this write ends it.
   await fixture.store.write(() => {});
 }
@@ -133,7 +139,7 @@ describe('audit', () => {
     await expect(change).rejects.toThrow('append-only');
   });
 
-  it('verifies more records than one slice, from concurrent writers', async () => {
+  sqliteTest('verifies more records than one slice, from concurrent writers', async () => {
     await Promise.all(Array.from({ length: 1_203 }, (_, i) => record('agent_started', `usr_${i}`)));
     const { items } = await fixture.audit.list({}, { limit: 1 });
     expect(await fixture.audit.verify()).toEqual({
@@ -150,7 +156,7 @@ describe('audit', () => {
     ['a removed record', 'DELETE FROM audit WHERE id = 2', 3],
     ['a removed beginning', 'DELETE FROM audit WHERE id = 1', 2],
     ['two swapped records', 'UPDATE audit SET id = CASE id WHEN 2 THEN 99 ELSE id END', 3],
-    ['a forged hash', `UPDATE audit SET hash = zeroblob(32) WHERE id = 4`, 4],
+    ['a forged hash', 'UPDATE audit SET hash = (SELECT hash FROM audit WHERE id = 1) WHERE id = 4', 4],
   ])('finds %s', async (_what, sql, broken_id) => {
     for (let i = 0; i < 5; i++) await record('agent_started', `usr_${i}`);
     expect((await fixture.audit.verify()).broken_id).toBeNull();

@@ -7,12 +7,12 @@ import type { Folders, Node, NodeHealth, RepositoriesRequest } from '../../core/
 import { problems } from '../../core/problem.ts';
 import { Feed } from '../../events/feed.ts';
 import type { HttpServer } from '../../server/server.ts';
-import { openSqlite } from '../../store/sqlite.ts';
 import type { Store } from '../../store/store.ts';
 import { addAgent } from '../../store/testing.ts';
 import { TestClock } from '../../testing/accounts.ts';
 import { openFakeHttp, ROOT_TOKEN, requesterWithToken, USER_TOKEN } from '../../testing/http.ts';
 import { FakeLinks } from '../../testing/nodes.ts';
+import { openTestStore } from '../../testing/test-store.ts';
 import { Audit } from '../audit/service.ts';
 import { Bootstrap } from './bootstrap.ts';
 import { nodeHandlers } from './http.ts';
@@ -37,7 +37,7 @@ let disks: Record<string, NodeHealth['disk']>;
 const request = requesterWithToken(() => server, ROOT_TOKEN);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestStore(folder);
   const clock = new TestClock();
   feed = new Feed({ store, clock });
   links = new FakeLinks();

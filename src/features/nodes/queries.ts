@@ -111,7 +111,9 @@ export function lastUsesOfFolders(
     agents.worktree_repo,
     case when agents.worktree_mode = 'use_existing' then rtrim(agents.workdir, '/') end
   )`;
-  const used = sql<number>`max(max(agents.created_at, coalesce(agents.started_at, 0)))`;
+  const used = sql<number>`max(
+    case when agents.started_at > agents.created_at then agents.started_at else agents.created_at end
+  )`;
   return reader.all(
     reader.sql
       .selectFrom('agents')

@@ -26,8 +26,11 @@ async function team(more: Partial<TeamSpec> = {}): Promise<void> {
   rows = await addTeam(fixture.store, 'x', specOf(['boss', 'hand', 'help'], more), owners);
 }
 
-/** A request of the member's agent. */
-async function request(member_id: string): Promise<{ review: Review; acp: ScriptedAcp; agent_id: string }> {
+/** A request of the member's agent, which is routed to the leader or to people. */
+async function request(
+  member_id: string,
+  route: Review['route'] = 'human',
+): Promise<{ review: Review; acp: ScriptedAcp; agent_id: string }> {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await joinTeam(fixture.store, id, rows, member_id);
   await acp.openSession();
@@ -35,7 +38,7 @@ async function request(member_id: string): Promise<{ review: Review; acp: Script
   acp.requestPermission(1);
   const review = await vi.waitFor(async () => {
     const { items } = await fixture.reviews.list(ANA, { agent_id: id }, {});
-    expect(items).toHaveLength(1);
+    expect(items).toMatchObject([{ route }]);
     return items[0]!;
   }, SOON);
   return { review, acp, agent_id: id };
@@ -80,7 +83,7 @@ test('the team’s human members see and answer it; other users do not see it', 
 
 test('with review_route leader, a worker’s review goes to the leader, who is notified and answers', async () => {
   await team({ review_route: 'leader' });
-  const { review, acp, agent_id } = await request('hand');
+  const { review, acp, agent_id } = await request('hand', 'leader');
   expect(review).toMatchObject({ route: 'leader', routed_to: 'boss@team_x' });
   expect(fixture.notices).toEqual([
     {
@@ -100,7 +103,7 @@ test('with review_route leader, a worker’s review goes to the leader, who is n
 test('a review whose leader cannot be notified because the mailbox is full waits for it, and then goes to people', async () => {
   await team({ review_route: 'leader' });
   fixture.notice_refusal = problems.tooMuchMail();
-  const { review } = await request('hand');
+  const { review } = await request('hand', 'leader');
   expect(review).toMatchObject({ status: 'pending', route: 'leader', routed_to: 'boss@team_x' });
   await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
@@ -108,7 +111,7 @@ test('a review whose leader cannot be notified because the mailbox is full waits
 
 test('a worker, or a leader of another team or run, can neither see nor answer a worker’s review', async () => {
   await team({ review_route: 'leader' });
-  const { review } = await request('hand');
+  const { review } = await request('hand', 'leader');
   for (const id of ['hand', 'help']) {
     await expect(fixture.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow(NO_WORKER);
     await expect(fixture.reviews.routeAs(member(id), review.id, 'user:ana')).rejects.toThrow(NO_WORKER);
@@ -137,7 +140,7 @@ test('a leader’s own review is for people, and no member of the team decides o
 
 test('a review whose leader does not answer in time goes to people, visibly', async () => {
   await team({ review_route: 'leader' });
-  const { review } = await request('hand');
+  const { review } = await request('hand', 'leader');
   await fixture.advanceClock(59_000);
   expect((await get(review.id)).route).toBe('leader');
   // Routing it to the leader again does not extend the time.
@@ -159,7 +162,7 @@ test('with a full mailbox, a review still goes to people in time', async () => {
   fixture.routing.notify = async () => {
     throw problems.tooMuchMail();
   };
-  const { review, acp } = await request('hand');
+  const { review, acp } = await request('hand', 'leader');
   expect(review).toMatchObject({ route: 'leader', status: 'pending' });
   await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
@@ -190,7 +193,7 @@ test('a person routes a worker’s review to the leader or a person, never to a 
 
 test('exactly one of concurrent answers by leader and people counts, and the others get its author', async () => {
   await team({ review_route: 'leader' });
-  const { review, acp } = await request('hand');
+  const { review, acp } = await request('hand', 'leader');
   const answers = [
     fixture.reviews.respondAs(member('boss'), review.id, allow),
     fixture.reviews.respond(BEN, review.id, { decision: 'deny' }, null),

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { filesOf, type Reader } from '../../store/store.ts';
 import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { addRun, specWith } from '../../testing/team-runs.ts';
+import { sqliteTest } from '../../testing/test-store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { listRunsInView, updateRun } from './queries/runs.ts';
 import type { RunStatus } from './rules/run.ts';
@@ -60,7 +61,7 @@ test('pages continue after the last run, with the filter, and leave out what can
   expect(await listed(ANA, 'completed')).toEqual([]);
 });
 
-test('a page reads runs in their order, without sorting all of them', async () => {
+sqliteTest('a page reads runs in their order, without sorting all of them', async () => {
   const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   let plan = '';

@@ -7,6 +7,7 @@ import { filesOf, type Reader } from '../../store/store.ts';
 import { committedCalls } from '../../testing/committed-calls.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
+import { sqliteTest } from '../../testing/test-store.ts';
 import { listAgents } from '../agents/queries/agents.ts';
 import { AgentWaits } from '../agents/waiting.ts';
 import { findRun } from './queries/runs.ts';
@@ -175,33 +176,36 @@ test('a run whose round has an unknown outcome is listed once none of its steps 
   expect((await waits()).waiting_since).toBe(null);
 });
 
-test('the list reads waiting steps in their order from an index, and an agent only its own', async () => {
-  const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
-  const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
-  let plan = '';
-  const all = (query: Compilable) => {
-    const { sql: text, parameters } = query.compile();
-    const steps = database.prepare(`EXPLAIN QUERY PLAN ${text}`).all(...(parameters as SQLInputValue[]));
-    plan = steps.map(({ detail }) => detail).join('\n');
-    return [];
-  };
-  const reader = { sql, all } as unknown as Reader;
-  try {
-    for (const user_id of [null, 'usr_1']) {
-      for (const after of [undefined, [5, 1] as [number, number]]) {
-        await listWaitingSteps(reader, { user_id, limits: null }, { after, limit: 50 });
-        expect(plan).toContain('USING INDEX run_steps_waiting_since');
-        // The other table is the union of the user's teams.
-        expect(plan.match(/TEMP B-TREE FOR ORDER BY/g) ?? []).toHaveLength(user_id === null ? 0 : 1);
-        await listWaitingRuns(reader, { user_id, limits: null }, { after, limit: 50 });
-        expect(plan).toContain('USING INDEX runs_waiting_since');
-        expect(plan).not.toMatch(/SCAN run_steps/);
+sqliteTest(
+  'the list reads waiting steps in their order from an index, and an agent only its own',
+  async () => {
+    const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
+    const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
+    let plan = '';
+    const all = (query: Compilable) => {
+      const { sql: text, parameters } = query.compile();
+      const steps = database.prepare(`EXPLAIN QUERY PLAN ${text}`).all(...(parameters as SQLInputValue[]));
+      plan = steps.map(({ detail }) => detail).join('\n');
+      return [];
+    };
+    const reader = { sql, all } as unknown as Reader;
+    try {
+      for (const user_id of [null, 'usr_1']) {
+        for (const after of [undefined, [5, 1] as [number, number]]) {
+          await listWaitingSteps(reader, { user_id, limits: null }, { after, limit: 50 });
+          expect(plan).toContain('USING INDEX run_steps_waiting_since');
+          // The other table is the union of the user's teams.
+          expect(plan.match(/TEMP B-TREE FOR ORDER BY/g) ?? []).toHaveLength(user_id === null ? 0 : 1);
+          await listWaitingRuns(reader, { user_id, limits: null }, { after, limit: 50 });
+          expect(plan).toContain('USING INDEX runs_waiting_since');
+          expect(plan).not.toMatch(/SCAN run_steps/);
+        }
       }
+      await listAgents(reader, { view: { user_id: null, limits: null } });
+      expect(plan).toContain('SEARCH run_attempts USING INDEX run_attempts_agent');
+      expect(plan).not.toMatch(/SCAN run_(steps|attempts)/);
+    } finally {
+      database.close();
     }
-    await listAgents(reader, { view: { user_id: null, limits: null } });
-    expect(plan).toContain('SEARCH run_attempts USING INDEX run_attempts_agent');
-    expect(plan).not.toMatch(/SCAN run_(steps|attempts)/);
-  } finally {
-    database.close();
-  }
-});
+  },
+);

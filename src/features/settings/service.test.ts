@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../../base/log.ts';
 import type { Config, ConfigEntry, ConfigKey, ConfigValues } from '../../core/config.ts';
 import { configKeys } from '../../core/config.ts';
-import { openSqlite } from '../../store/sqlite.ts';
 import type { Store } from '../../store/store.ts';
+import { openTestStore } from '../../testing/test-store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { type LiveSettings, openSettings } from './service.ts';
 
@@ -25,7 +25,7 @@ let audited: unknown[];
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'svc-settings-'));
-  store = await openSqlite({ path: join(dir, 'svc.db'), log: silentLog });
+  store = await openTestStore(dir);
   audited = [];
 });
 afterEach(async () => {

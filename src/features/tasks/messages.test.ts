@@ -8,6 +8,7 @@ import { limits } from './limits.ts';
 import type { NewMessage } from './messages.ts';
 import type { Message, MessageRoute } from './rules/message.ts';
 import { EVE, JON, MIA, ROOT, TasksFixture, TEAM } from './testing.ts';
+import { sqliteTest } from '../../testing/test-store.ts';
 
 let fixture: TasksFixture;
 let task_id: string;
@@ -283,7 +284,7 @@ describe('reading', () => {
     expect(await texts({ q })).toEqual(found);
   });
 
-  test('the search index of a thread is deleted with its team', async () => {
+  sqliteTest('the search index of a thread is deleted with its team', async () => {
     await say('garden');
     const indexed = () =>
       fixture.store.read(async (reader) => {

@@ -6,9 +6,9 @@ import { newId } from '../../base/ids.ts';
 import { silentLog } from '../../base/log.ts';
 import { Feed } from '../../events/feed.ts';
 import { IdempotencyKeys } from '../../server/idempotency.ts';
-import { openSqlite } from '../../store/sqlite.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import { TestClock } from '../../testing/accounts.ts';
+import { openTestStore } from '../../testing/test-store.ts';
 import { Facts } from '../../work/facts.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
@@ -86,10 +86,7 @@ export class TasksFixture {
   /** Creates a team with a leader and two workers, and its users. */
   static async make(): Promise<TasksFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-tasks-'));
-    const fixture = new TasksFixture(
-      folder,
-      await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
-    );
+    const fixture = new TasksFixture(folder, await openTestStore(folder));
     await fixture.#fill();
     await fixture.openFacts();
     return fixture;

@@ -1,5 +1,13 @@
 /** PostgreSQL as the query builder and the driver see it: the dialect, and how values are sent and received. */
-import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
+import {
+  DummyDriver,
+  HandleEmptyInListsPlugin,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  replaceWithNoncontingentExpression,
+} from 'kysely';
 import type { Tables } from '../tables.ts';
 
 export const kysely = new Kysely<Tables>({
@@ -9,6 +17,8 @@ export const kysely = new Kysely<Tables>({
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   },
+  // PostgreSQL has no empty list after IN. Nothing is in it, as in SQLite.
+  plugins: [new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression })],
 });
 
 /**

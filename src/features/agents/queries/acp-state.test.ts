@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, FeaturesFixture, SOON } from '../../../testing/features-fixture.ts';
 import { startAcp } from '../../../testing/scripted-acp.ts';
+import { sqliteTest } from '../../../testing/test-store.ts';
 import { loadAcpState, storeAcpState, toAcpState } from './acp-state.ts';
 
 let fixture: FeaturesFixture;
@@ -62,7 +63,15 @@ test('a transaction that is rolled back leaves no state in memory', async () => 
   });
   await expect(undone).rejects.toThrow('no');
   expect(await load()).toEqual(before);
-  // Between the write and its commit, readers see the committed state, and later transactions of the group the new one.
+});
+
+sqliteTest('readers see the committed state, and later transactions of the group the new one', async () => {
+  const { acp } = await startAcp(fixture, {});
+  await acp.openSession();
+  const { store } = fixture;
+  const load = () => store.read((reader) => loadAcpState(reader, 1));
+  await vi.waitFor(async () => expect((await load()).phase).toBe('ready'), SOON);
+  const before = await load();
   const renamed = store.write((tx) => storeAcpState(tx, 1, { ...before, title: 'renamed' }));
   const seen = store.write(async (tx) => (await loadAcpState(tx, 1)).title);
   expect((await load()).title).toBe(before.title);

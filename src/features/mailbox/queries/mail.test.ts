@@ -1,11 +1,12 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { filesOf, type Reader } from '../../../store/store.ts';
+import { sqliteTest } from '../../../testing/test-store.ts';
 import { openMailFixture } from '../testing.ts';
 import { type InboxFilter, listInbox } from './mail.ts';
 
-test('reading an inbox does not scan acknowledged mail', async () => {
+sqliteTest('reading an inbox does not scan acknowledged mail', async () => {
   const fixture = await openMailFixture();
   const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));

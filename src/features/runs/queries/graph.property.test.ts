@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { silentLog } from '../../../base/log.ts';
-import { openSqlite } from '../../../store/sqlite.ts';
 import type { Store, Tx } from '../../../store/store.ts';
 import { MemoryGraph, type RunShape, type StepShape } from '../../../testing/memory-graph.ts';
 import { anyRun, RunSimulation } from '../../../testing/run-simulation.ts';
+import { openTestStore } from '../../../testing/test-store.ts';
 import { insertTeam } from '../../teams/queries.ts';
 import { loadGraph } from './graph.ts';
 import { insertRun, runOfNum } from './runs.ts';
@@ -19,7 +18,7 @@ let folder: string;
 let store: Store;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-runs-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestStore(folder);
 });
 afterAll(async () => {
   await store.close();

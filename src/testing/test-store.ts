@@ -1,0 +1,21 @@
+/** The database of a test: SQLite, or PostgreSQL if the test runs in the project `postgres` of `vitest.config.ts`. */
+import { join } from 'node:path';
+import { type TestAPI, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+
+export const on_postgres = process.env.SVC_TEST_DATABASE === 'postgres';
+
+/** A test of what only SQLite does, in a file that runs on both. */
+export const sqliteTest = (on_postgres ? () => {} : test) as TestAPI;
+
+/**
+ * Opens the database of a test in its folder. It is empty the first time. The caller closes the store. Other tests use the
+ * database once it is closed, so open no store for a folder after one for another folder.
+ */
+export async function openTestStore(folder: string): Promise<Store> {
+  if (!on_postgres) return openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  const { openReusedDatabase } = await import('./reused-databases.ts');
+  return openReusedDatabase(folder);
+}
