@@ -8,6 +8,7 @@ import { checkNotInBody } from '../store/body.ts';
 import { openPostgres } from '../store/postgres/postgres.ts';
 import type { NumberedTable } from '../store/settled-numbers.ts';
 import type { IngestBatch, Reader, Store, Tx } from '../store/store.ts';
+import type { Wakes } from '../store/wakes.ts';
 import { createDatabase } from './postgres.ts';
 
 /** Few, because the server starts a process for each: two that read, and two that write. */
@@ -79,6 +80,10 @@ class LentStore implements Store {
   readonly files = null;
   readonly source: Store['source'];
   readonly server: Store['server'];
+  readonly wakes: Wakes = {
+    on: (topic, listener) => this.#keep(this.#store.wakes.on(topic, listener)),
+    onKey: (topic, key, listener) => this.#keep(this.#store.wakes.onKey(topic, key, listener)),
+  };
   readonly #database: ReusedDatabase;
   readonly #store: Store;
   /** `Reader.database`: not that of the store, because caches would have rows of earlier tests. */
@@ -111,9 +116,7 @@ class LentStore implements Store {
   }
 
   onIngested(listener: Parameters<Store['onIngested']>[0]): () => void {
-    const unsubscribe = this.#store.onIngested(listener);
-    this.#unsubscribe.push(unsubscribe);
-    return unsubscribe;
+    return this.#keep(this.#store.onIngested(listener));
   }
 
   close(): Promise<void> {
@@ -125,6 +128,12 @@ class LentStore implements Store {
     await Promise.allSettled(this.#running);
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     this.#database.users--;
+  }
+
+  /** Unsubscribes when the test ends, if nobody did before. */
+  #keep(unsubscribe: () => void): () => void {
+    this.#unsubscribe.push(unsubscribe);
+    return unsubscribe;
   }
 
   #identify<T extends Reader>(reader: T): T {

@@ -38,10 +38,15 @@ export const runRecord = z
 /** Without what can be large, because the list has runs of many teams. */
 const listedRun = runRecord
   .omit({ spec: true, input: true, output: true })
-  .extend({ team_name: z.string() })
+  .extend({
+    team_name: z.string(),
+    title: z.string().nullable().meta({
+      description: "The first line of the input's `title`, `prompt` or `task`; null: it has none of them.",
+    }),
+  })
   .meta({
     id: 'ListedRun',
-    description: 'A run without its `spec`, `input` and `output`, with the name of its team.',
+    description: 'A run without its `spec`, `input` and `output`, with its title and the name of its team.',
   });
 
 const stepRecord = z

@@ -7,7 +7,7 @@ import { memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import { insertRun, nextRunNumber, type RunRow, runOfNum } from './queries/runs.ts';
 import { insertSteps } from './queries/steps.ts';
 import { insertTask } from './queries/tasks.ts';
-import { runMode } from './rules/run.ts';
+import { runMode, runTitle } from './rules/run.ts';
 import { stepRow } from './run-commands.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -32,6 +32,7 @@ export async function createRun(tx: Tx, scheduler: Scheduler, request: CreateRun
     status: 'pending',
     spec: team.spec,
     input: JSON.stringify(input),
+    title: runTitle(input) ?? '',
     attempt: 1,
     version: 1,
     mode: runMode(spec),

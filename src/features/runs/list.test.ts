@@ -4,11 +4,11 @@ import type { Compilable } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { filesOf, type Reader } from '../../store/store.ts';
 import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
-import { addRun, specWith } from '../../testing/team-runs.ts';
+import { addRun, beginRun, plainMember, specWith } from '../../testing/team-runs.ts';
 import { sqliteTest } from '../../testing/test-store.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { listRunsInView, updateRun } from './queries/runs.ts';
-import type { RunStatus } from './rules/run.ts';
+import { listRunsInView, type RunRow, updateRun } from './queries/runs.ts';
+import { type RunStatus, runTitle } from './rules/run.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -59,6 +59,54 @@ test('pages continue after the last run, with the filter, and leave out what can
   expect(second.items.map(({ id }) => id)).toEqual([runs[0]!.id]);
   expect(second.next_cursor).toBeUndefined();
   expect(await listed(ANA, 'completed')).toEqual([]);
+});
+
+test('pages of a user never have a run of a team that the user may not see, also after the user lost a team', async () => {
+  const visible: RunRow[] = [];
+  for (let at = 0; at < 3; at++) {
+    await run(ANA);
+    visible.unshift(await run(OTHER, [BEN]));
+  }
+  await run(ANA);
+  const pageAfter = (cursor?: string) =>
+    fixture.runs.runs.listAll(BEN, {}, { limit: 1, ...(cursor !== undefined && { cursor }) });
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await pageAfter(cursor);
+    seen.push(...page.items.map(({ id }) => id));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  expect(seen).toEqual(visible.map(({ id }) => id));
+  // A cursor that root got has no more rights than its user.
+  const of_root = await fixture.runs.runs.listAll(ANA, {}, { limit: 1 });
+  expect((await pageAfter(of_root.next_cursor!)).items.map(({ id }) => id)).toEqual([visible[0]!.id]);
+
+  const first = await pageAfter();
+  await fixture.store.write((tx) =>
+    tx.run(tx.sql.deleteFrom('team_humans').where('team_num', '=', visible[1]!.team_num)),
+  );
+  const second = await pageAfter(first.next_cursor!);
+  expect(second.items.map(({ id }) => id)).toEqual([visible[2]!.id]);
+});
+
+test('a run has the title of its input, also if an earlier program created it', async () => {
+  const input = { title: ' ', prompt: 'Fix the test\nIt fails at night.', task: 'other' };
+  await beginRun(fixture, { members: [plainMember('a', 'true')], steps: [{ step_key: 'a' }], input });
+  await beginRun(fixture, { members: [plainMember('a', 'true')], steps: [{ step_key: 'a' }], input: {} });
+  const earlier = await run();
+  await fixture.store.write((tx) =>
+    updateRun(tx, earlier.num, { title: null, input: JSON.stringify({ task: 'Old' }) }),
+  );
+  const { items } = await fixture.runs.runs.listAll(ANA, {}, {});
+  expect(items.map(({ title }) => title)).toEqual(['Old', null, 'Fix the test']);
+});
+
+test('the title of an input is its first text, on one line and not longer than a name', () => {
+  expect(runTitle({ title: 7, task: 'Rain  \r\nin the hills' })).toBe('Rain');
+  expect(runTitle({ title: 'T', prompt: 'P' })).toBe('T');
+  expect(runTitle({ prompt: `${'x'.repeat(199)}😀` })).toBe('x'.repeat(199));
+  expect(runTitle({ other: 'text' })).toBeNull();
 });
 
 sqliteTest('a page reads runs in their order, without sorting all of them', async () => {

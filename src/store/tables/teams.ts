@@ -50,6 +50,8 @@ export interface TeamsTables {
     task_num: number;
     status: RunStatus;
     input: Json;
+    /** The title of the input; empty: it has none; null: an earlier program created the run. */
+    title: string | null;
     output: Json | null;
     error: string | null;
     attempt: number;

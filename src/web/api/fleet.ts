@@ -4,6 +4,7 @@ import type { Frame } from '../../client/client.ts';
 import type { CachedRecord, CacheKey, Row } from '../feature.ts';
 import { features } from '../features.ts';
 import { afterFetch } from './after-fetch.ts';
+import { applyToAllRuns } from './all-runs.ts';
 import { keys } from './keys.ts';
 import { applyToWaitingRuns } from './waiting-runs.ts';
 import { applyToWaitingSteps } from './waiting-steps.ts';
@@ -31,6 +32,7 @@ export function applyFrame(queries: QueryClient, frame: Frame): void {
   // Before the steps: it reads their list as it was.
   applyToWaitingRuns(queries, frame);
   applyToWaitingSteps(queries, frame);
+  applyToAllRuns(queries, frame);
   for (const key of refetched[frame.event] ?? []) void queries.invalidateQueries({ queryKey: key });
   const place = places[frame.event]?.(record);
   if (!place) return;

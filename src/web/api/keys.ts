@@ -30,6 +30,7 @@ export const keys = {
   teams: ['teams'],
   team: (team_id: string) => ['team', team_id] as const,
   runs: (team_id: string) => ['runs', team_id] as const,
+  all_runs: ['all-runs'],
   run: (run_id: string) => ['run', run_id] as const,
   waiting_steps: ['waiting-steps'],
   waiting_runs: ['waiting-runs'],

@@ -1,5 +1,5 @@
 /** What the command palette offers, in the order in which it shows it. */
-import { useQueries, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
 import { useMatch, useNavigate } from '@tanstack/react-router';
 import {
   FileDiff,
@@ -18,8 +18,9 @@ import {
   UsersRound,
 } from 'lucide-react';
 import { type ReactNode, useMemo } from 'react';
+import { allRunsQuery } from '../api/all-runs.ts';
 import { call } from '../api/client.ts';
-import { type AgentRecord, agentsQuery, runsQuery, teamsQuery } from '../api/queries.ts';
+import { type AgentRecord, agentsQuery, teamsQuery } from '../api/queries.ts';
 import { signOut } from '../api/sign-out.ts';
 import type { Found, Place } from '../feature.ts';
 import { features } from '../features.ts';
@@ -35,7 +36,7 @@ import { jumps } from './key-table.ts';
 import type { Findable } from './palette-find.ts';
 import { startDemo } from './start-agent.ts';
 
-/** How many teams' runs and tasks are searched, the newest teams first. */
+/** In how many teams features find records, the newest teams first. */
 const TEAMS_SEARCHED_MAX = 20;
 const APPROVALS = '/approvals';
 /** The page Approvals, and as many requests. */
@@ -229,9 +230,7 @@ function useActions(): Entry[] {
 function useTeamsAndRuns(): Group[] {
   const navigate = useNavigate();
   const { data: teams = [] } = useQuery(teamsQuery);
-  const runs = useQueries({
-    queries: teams.slice(0, TEAMS_SEARCHED_MAX).map(({ id }) => runsQuery(id)),
-  });
+  const { data: runs } = useInfiniteQuery(allRunsQuery);
   const team_entries = teams.map(({ id, name }) => ({
     key: id,
     label: name,
@@ -239,11 +238,12 @@ function useTeamsAndRuns(): Group[] {
     icon: <UsersRound aria-hidden />,
     act: () => navigate({ to: '/teams/$team_id', params: { team_id: id } }),
   }));
-  const run_entries = runs.flatMap(({ data = [] }, at) =>
-    data.map(({ id, number, team_id, status }) => ({
+  const run_entries = (runs?.pages ?? []).flatMap(({ items }) =>
+    items.map(({ id, number, team_id, team_name, status, title }) => ({
       key: id,
-      label: `${teams[at]?.name ?? ''} · run ${number}`,
-      also: `${id} ${status}`,
+      label: `${team_name} · run ${number}`,
+      ...(title !== null && { detail: title }),
+      also: `${id} ${status} ${title ?? ''}`,
       icon: <Play aria-hidden />,
       right: <Status status={status} />,
       act: () => navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id, run_id: id } }),

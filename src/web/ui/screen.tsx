@@ -6,6 +6,7 @@ import { type RowKeys, useListKeys } from '../shell/list-keys.ts';
 import { useScreenTitle } from '../shell/title.ts';
 import { cx } from './cx.ts';
 import { ScreenActions } from './screen-actions.tsx';
+import { useScrolledDown } from './scrolled-down.ts';
 
 export function Screen({
   title,
@@ -36,10 +37,15 @@ export function Screen({
   useScreenTitle(title);
   const list = useRef<HTMLDivElement>(null);
   useListKeys(list, rowKeys && { rowKeys });
+  const header = useRef<HTMLElement>(null);
+  useScrolledDown(header);
   return (
     <>
       {/* A side panel that fills a small screen has its own header. */}
-      <header className="flex shrink-0 flex-col border-line border-b px-3 md:gap-2 md:px-4 md:py-2 max-lg:[&:has(+*_[data-panel])]:hidden">
+      <header
+        ref={header}
+        className="flex shrink-0 flex-col border-line border-b px-3 md:gap-2 md:px-4 md:py-2 max-lg:[&:has(+*_[data-panel])]:hidden"
+      >
         <div className="flex h-12 items-center gap-2 md:h-auto md:min-h-8 md:flex-wrap">
           {back && (
             <Link

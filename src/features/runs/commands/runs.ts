@@ -18,7 +18,7 @@ import {
 import { printable } from '../../../cli/terminal.ts';
 import { each } from '../../agents/commands/each.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
-import type { RunStatus } from '../rules/run.ts';
+import { type RunStatus, runTitle } from '../rules/run.ts';
 import { addRunChanges, changeColumns, memberChanges } from './run-diffs.ts';
 import { formatElapsed, stepColumns, waitingRunColumns } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
@@ -30,6 +30,8 @@ interface DeleteOptions extends Options {
   dryRun?: boolean;
 }
 
+/** Titles that would be shorter than this are left out on a terminal. */
+const TITLE_CHARS_MIN = 16;
 const ref_help = 'by id, or as <team>#<number>';
 const watching = 'watch the run until it ends; exit code 3 if it failed or was cancelled';
 
@@ -77,12 +79,22 @@ function addLs(runs: Command, context: Context): void {
       const { status } = options;
       if (ref === undefined) {
         const list = await api.all('listAllRuns', { query: { status } });
-        return printRows(io, list, listColumns({ title: 'TEAM', value: (run) => run.team_name }), options);
+        return printRows(
+          io,
+          list,
+          listColumns<(typeof list)[number]>(teamColumn, (run) => run.title),
+          options,
+        );
       }
       const { id: team_id } = await findTeam(api, ref);
       // These records have the team's spec and the outputs, so pages are small.
       const query = { status, limit: limits.cli_run_page_items };
-      await printRows(io, await api.all('listRuns', { params: { team_id }, query }), listColumns(), options);
+      await printRows(
+        io,
+        await api.all('listRuns', { params: { team_id }, query }),
+        listColumns<RunRecord>(null, ({ input }) => runTitle(input)),
+        options,
+      );
     });
 }
 
@@ -98,15 +110,21 @@ function addWaiting(runs: Command, context: Context): void {
   });
 }
 
-/** `more`: columns after the id. */
-function listColumns<T extends ListedRecord>(...more: Column<T>[]): Column<T>[] {
+const teamColumn = { title: 'TEAM', value: (run: { team_name: string }) => run.team_name };
+
+/** `second`: the column after the id. */
+function listColumns<T extends ListedRecord>(
+  second: Column<T> | null,
+  titleOf: (run: T) => string | null,
+): Column<T>[] {
   const [id, ...rest] = columns;
   const now = Date.now();
   return [
-    ...[id!, ...more, ...rest],
+    ...[id!, ...(second ? [second] : []), ...rest],
     { title: 'TIME', value: (run) => formatElapsed(run, now) },
     { title: 'CREATED', value: (run) => run.created_at, spare: true },
     { title: 'ERROR', value: (run) => run.error ?? run.attention },
+    { title: 'TITLE', value: titleOf, spare: TITLE_CHARS_MIN },
   ];
 }
 

@@ -9,7 +9,7 @@ import { teamsInView } from '../../../store/views.ts';
 import { redactSpec } from '../../teams/rules/env.ts';
 import type { TeamSpec } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
-import type { ListedRun, Run } from '../rules/run.ts';
+import { type ListedRun, type Run, runTitle } from '../rules/run.ts';
 
 export type RunRow = Selectable<Tables['runs']> & {
   spec: string;
@@ -135,7 +135,11 @@ export function listRunsInView(reader: Reader, view: View, { status, before_num,
     .select(['runs.num', 'runs.id', 'runs.number', 'runs.status', 'runs.error', 'runs.attempt'])
     .select(['runs.version', 'runs.attention', 'runs.created_by', 'runs.created_at'])
     .select(['runs.started_at', 'runs.ended_at', 'teams.id as team_id', 'teams.name as team_name'])
-    .select(['tasks.id as task_id', 'users.username as created_by_name'])
+    .select(['tasks.id as task_id', 'users.username as created_by_name', 'runs.title'])
+    // Inputs can be large, so they are read only for titles that are not stored.
+    .select(({ eb }) =>
+      eb.case().when('runs.title', 'is', null).then(eb.ref('runs.input')).end().as('untitled_input'),
+    )
     // The `+` makes SQLite read runs in their order instead of sorting those of all teams.
     .where(({ eb, ref }) => eb(literal<number>`+${ref('runs.team_num')}`, 'in', teamsInView(reader, view)))
     .orderBy('runs.num', 'desc')
@@ -209,11 +213,18 @@ export function toRun(row: RunRow): Run {
 }
 
 export function toListedRun(row: ListedRunRow): ListedRun {
-  return { ...toOutline(row), team_name: row.team_name };
+  const { team_name, title, untitled_input } = row;
+  return {
+    ...toOutline(row),
+    team_name,
+    title: untitled_input === null ? title || null : runTitle(JSON.parse(untitled_input)),
+  };
 }
 
 /** The fields of a run that are never large. */
-function toOutline(row: Omit<ListedRunRow, 'team_name'>): Omit<ListedRun, 'team_name'> {
+function toOutline(
+  row: Omit<ListedRunRow, 'team_name' | 'untitled_input'>,
+): Omit<ListedRun, 'team_name' | 'title'> {
   return {
     id: row.id,
     number: row.number,

@@ -1,4 +1,6 @@
 /** The records of runs and steps, and their states. */
+
+import { truncateText } from '../../../acp/json.ts';
 import type { AgentStatus } from '../../agents/rules.ts';
 import { memberKind, type RedactedSpec, type StepCondition, type TeamSpec } from '../../teams/rules/team.ts';
 
@@ -52,6 +54,8 @@ export interface Run {
 /** A run as the list of the runs of all teams shows it. */
 export interface ListedRun extends Omit<Run, 'spec' | 'input' | 'output'> {
   team_name: string;
+  /** `runTitle` of its input. */
+  title: string | null;
 }
 
 /** The record of a step in the API. */
@@ -102,6 +106,21 @@ export interface WaitingRun {
   run_number: number;
   reason: string;
   waiting_since: string;
+}
+
+/** Lists show a title on one line. */
+const TITLE_CHARS_MAX = 200;
+
+/**
+ * The title of a run: the first line of the input's `title`, `prompt` or `task`, the first of these that is text. At most
+ * 200 characters. Null if there is none.
+ */
+export function runTitle({ title, prompt, task }: Record<string, unknown>): string | null {
+  for (const value of [title, prompt, task]) {
+    if (typeof value !== 'string' || value.trim() === '') continue;
+    return truncateText(value.trim().split('\n')[0]!.trimEnd(), TITLE_CHARS_MAX);
+  }
+  return null;
 }
 
 /** What was deleted with a run, or would be. */

@@ -119,7 +119,7 @@ describe('svc runs ls', () => {
       ...{ id: 'run_aaaabbbbccccdddd', number: 12, status: 'failed', ended_at: time },
       error: 'step build: exit code 1: the linker ran out of memory',
     });
-    const listed = { ...rest, team_name: 'nightly-integration-tests' };
+    const listed = { ...rest, team_name: 'nightly-integration-tests', title: 'Rain' };
     return query.cursor === undefined
       ? { items: [listed], next_cursor: 'c' }
       : { items: [{ ...listed, id: 'run_1', status: query.status ?? 'running', error: null }] };

@@ -74,6 +74,8 @@ export function Agents() {
       rowKeys={rowKeys}
       actions={
         <>
+          {/* The toolbar has no room for it. */}
+          <GroupSelect value={grouping} onChange={change} className="hidden sideways:block" />
           <KeptWorktrees />
           <JoinNode />
         </>
@@ -218,9 +220,12 @@ function Toolbar({
   const [searching, setSearching] = useState(false);
   const is_filtered = search.q !== undefined;
   return (
-    <>
+    <div className="contents sideways:flex sideways:min-w-0 sideways:flex-1 sideways:items-center sideways:gap-2">
       {/* One scrolling row on phones, so that nothing wraps differently when the font arrives late. */}
-      <nav aria-label="Show" className="-m-1 flex min-w-0 flex-1 gap-1 overflow-x-auto p-1 md:flex-none">
+      <nav
+        aria-label="Show"
+        className="-m-1 flex min-w-0 flex-1 gap-1 overflow-x-auto p-1 md:flex-none sideways:flex-initial"
+      >
         {filters.map(({ show, label }) => (
           <Link
             key={label}
@@ -246,14 +251,28 @@ function Toolbar({
         onText={(text) => onChange({ q: text || undefined })}
         className={cx('min-w-28 flex-1 md:max-w-56', !searching && !is_filtered && 'max-md:hidden')}
       />
-      <Select
-        aria-label="Group"
-        choices={groupings}
-        value={grouping}
-        onChange={(group) => onChange({ group: group as Grouping })}
-        className="w-auto max-w-36 max-md:hidden"
-      />
-    </>
+      <GroupSelect value={grouping} onChange={onChange} className="max-w-36 max-md:hidden sideways:hidden" />
+    </div>
+  );
+}
+
+function GroupSelect({
+  value,
+  onChange,
+  className,
+}: {
+  value: Grouping;
+  onChange: (next: AgentsSearch) => void;
+  className: string;
+}) {
+  return (
+    <Select
+      aria-label="Group"
+      choices={groupings}
+      value={value}
+      onChange={(group) => onChange({ group: group as Grouping })}
+      className={cx('w-auto', className)}
+    />
   );
 }
 

@@ -12,14 +12,6 @@ export type ShownStepRecord = Omit<StepRecord, 'status'> & { status: StepRecord[
 export type MembersRecord = Answered<'listRunMembers'>;
 export type MemberRecord = MembersRecord['members'][number];
 
-/** The title of a run: the first line of its input. */
-export function getTitle({ input }: Pick<RunRecord, 'input'>): string | null {
-  for (const value of [input.title, input.prompt, input.task]) {
-    if (typeof value === 'string' && value.trim() !== '') return value.trim().split('\n')[0]!;
-  }
-  return null;
-}
-
 export type RunCommand = 'cancel' | 'resume' | 'restart' | 'complete' | 'fail';
 
 /** The commands that a run accepts now, the most likely one first. A run whose steps ask continues with their answers. */

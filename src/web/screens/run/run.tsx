@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
 import { useEffect, useMemo } from 'react';
-import { isRunOver } from '../../../features/runs/rules/run.ts';
+import { isRunOver, runTitle } from '../../../features/runs/rules/run.ts';
 import { keys } from '../../api/keys.ts';
 import { type RunRecord, runMembersQuery, runQuery, stepsQuery, teamQuery } from '../../api/queries.ts';
 import { features } from '../../features.ts';
@@ -15,7 +15,6 @@ import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AddStep } from './add-step.tsx';
 import { RunChanges } from './changes.tsx';
 import {
-  getTitle,
   likelyStep,
   type MembersRecord,
   type ShownStepRecord,
@@ -211,7 +210,7 @@ function Heading({ run, team_name, needs_you }: { run: RunRecord; team_name: str
 
 /** The title of the run, what needs attention, and its error. */
 function Notes({ run }: { run: RunRecord }) {
-  const title = getTitle(run);
+  const title = runTitle(run.input);
   return (
     <>
       {title && <p className="break-words text-prose">{title}</p>}

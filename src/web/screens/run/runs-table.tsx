@@ -1,6 +1,7 @@
 /** Runs as a table, with stacked rows on phones. */
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
+import { errorMessage } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { rowMarkClass } from '../../ui/row-class.ts';
@@ -8,7 +9,6 @@ import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
 import { useTint } from '../../ui/tint.ts';
 import { useWaitingRuns } from '../../waiting/use-waiting.ts';
-import { getTitle } from './facts.ts';
 import { RunStatus } from './status.tsx';
 
 const FIRST = 100;
@@ -21,13 +21,29 @@ const columns = [
   { label: 'Started', className: 'w-28' },
 ];
 
+/** A run as rows show it. */
+type ShownRun = Omit<RunRecord, 'spec' | 'input' | 'output'> & {
+  title: string | null;
+  team_name?: string;
+};
+
+/** Reads older runs. */
+export interface Older {
+  busy: boolean;
+  error: unknown;
+  read: () => void;
+}
+
 export function RunsTable({
   runs,
-  nameOf,
+  names_teams = false,
+  older,
 }: {
-  runs: readonly RunRecord[];
-  /** Given if the table has runs of several teams. */
-  nameOf?: (team_id: string) => string;
+  runs: readonly ShownRun[];
+  /** Whether the table has runs of several teams. */
+  names_teams?: boolean;
+  /** Null if all runs were read. */
+  older: Older | null;
 }) {
   const [shown, setShown] = useState(FIRST);
   const waiting = useWaitingRuns();
@@ -35,26 +51,56 @@ export function RunsTable({
     <>
       <table className="w-full table-fixed border-collapse max-md:block">
         <TableHead
-          columns={[{ label: 'Run', className: nameOf ? 'w-56' : 'w-24' }, ...columns]}
+          columns={[{ label: 'Run', className: names_teams ? 'w-56' : 'w-24' }, ...columns]}
           className="max-md:sr-only"
         />
         <tbody className="max-md:block">
           {runs.slice(0, shown).map((run) => (
-            <Row key={run.id} run={run} name={nameOf?.(run.team_id)} needs_you={waiting.has(run.id)} />
+            <Row
+              key={run.id}
+              run={run}
+              name={names_teams ? run.team_name : undefined}
+              needs_you={waiting.has(run.id)}
+            />
           ))}
         </tbody>
       </table>
-      {runs.length > shown && (
-        <div className="flex justify-center p-3">
+      <div className="flex justify-center p-3 empty:hidden">
+        {runs.length > shown ? (
           <Button onClick={() => setShown(shown + FIRST)}>Show {runs.length - shown} more</Button>
-        </div>
-      )}
+        ) : (
+          older && (
+            <OlderRuns
+              {...older}
+              read={() => {
+                setShown(shown + FIRST);
+                older.read();
+              }}
+            />
+          )
+        )}
+      </div>
     </>
   );
 }
 
-function Row({ run, name, needs_you }: { run: RunRecord; name: string | undefined; needs_you: boolean }) {
-  const title = getTitle(run);
+export function OlderRuns({ busy, error, read }: Older) {
+  return (
+    <span className="inline-flex items-center gap-3">
+      <Button busy={busy} onClick={read}>
+        {busy ? 'Loading…' : 'Show older runs'}
+      </Button>
+      {error !== null && (
+        <span role="alert" className="text-failed">
+          {errorMessage(error)}
+        </span>
+      )}
+    </span>
+  );
+}
+
+function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined; needs_you: boolean }) {
+  const { title } = run;
   const why = run.error ?? run.attention;
   const tinted = useTint<HTMLTableRowElement>(run.status);
   return (

@@ -3,8 +3,9 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Pencil, Play, Trash } from 'lucide-react';
 import { useState } from 'react';
+import { runTitle } from '../../../features/runs/rules/run.ts';
 import { useAct } from '../../api/act.ts';
-import { call, errorMessage } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import {
   RUNS_READ,
@@ -90,21 +91,10 @@ function TeamScreen({ team }: { team: TeamRecord }) {
                   {start}
                 </Empty>
               ) : (
-                <>
-                  <RunsTable runs={every} />
-                  {every.length >= RUNS_READ && !older.done && (
-                    <div className="flex items-center justify-center gap-3 p-3">
-                      <Button busy={older.busy} onClick={older.read}>
-                        {older.busy ? 'Loading…' : 'Show older runs'}
-                      </Button>
-                      {older.error !== null && (
-                        <span role="alert" className="text-failed">
-                          {errorMessage(older.error)}
-                        </span>
-                      )}
-                    </div>
-                  )}
-                </>
+                <RunsTable
+                  runs={every.map((run) => ({ ...run, title: runTitle(run.input) }))}
+                  older={every.length >= RUNS_READ && !older.done ? older : null}
+                />
               )
             }
           </QueryState>
@@ -227,6 +217,7 @@ function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
     () => {
       void queries.invalidateQueries({ queryKey: keys.teams });
       queries.removeQueries({ queryKey: keys.runs(team.id) });
+      void queries.invalidateQueries({ queryKey: keys.all_runs });
       void navigate({ to: '/teams' });
     },
   );

@@ -1,7 +1,8 @@
 /** The teams of the user, with their last runs. */
-import { useQueries, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { ChevronDown, Plus } from 'lucide-react';
+import { allRunsQuery } from '../../api/all-runs.ts';
 import { type RunRecord, runsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
@@ -23,9 +24,11 @@ const columns = [
   { label: 'Last run', className: 'w-64' },
 ];
 
+const NO_TEAMS: readonly TeamRecord[] = [];
+
 export function Teams() {
   const teams = useQuery(teamsQuery);
-  const runs = useQueries({ queries: (teams.data ?? []).map(({ id }) => runsQuery(id)) });
+  const lastRuns = useLastRuns(teams.data ?? NO_TEAMS);
   const waiting = useWaitingRuns();
   const navigate = useNavigate();
   const begin = (template?: string) => void navigate({ to: '/teams/new', search: { template } });
@@ -65,8 +68,8 @@ export function Teams() {
               <table className="w-full table-fixed border-collapse max-md:block">
                 <TableHead columns={columns} className="max-md:sr-only" />
                 <tbody className="max-md:block">
-                  {all.map((team, index) => {
-                    const last = runs[index]?.data?.[0];
+                  {all.map((team) => {
+                    const last = lastRuns.get(team.id);
                     return (
                       <Row
                         key={team.id}
@@ -92,13 +95,33 @@ export function Teams() {
   );
 }
 
+type LastRun = Pick<RunRecord, 'id' | 'number' | 'status' | 'created_at'>;
+
+/**
+ * The newest run of each team, by its id. Most are among the newest runs of all teams; only the runs of other teams are read
+ * for each team.
+ */
+function useLastRuns(teams: readonly TeamRecord[]): ReadonlyMap<string, LastRun> {
+  const { data, hasNextPage } = useInfiniteQuery(allRunsQuery);
+  const last = new Map<string, LastRun>();
+  for (const run of data?.pages.flatMap(({ items }) => items) ?? []) {
+    if (!last.has(run.team_id)) last.set(run.team_id, run);
+  }
+  const others = hasNextPage ? teams.filter(({ id }) => !last.has(id)) : NO_TEAMS;
+  const reads = useQueries({ queries: others.map(({ id }) => runsQuery(id)) });
+  for (const { data: runs } of reads) {
+    if (runs?.[0]) last.set(runs[0].team_id, runs[0]);
+  }
+  return last;
+}
+
 function Row({
   team,
   last,
   needs_you,
 }: {
   team: TeamRecord;
-  last: RunRecord | undefined;
+  last: LastRun | undefined;
   /** Something in its last run waits for the user. */
   needs_you: boolean;
 }) {

@@ -1,0 +1,89 @@
+/** The runs of all teams, newest first, in pages. The fleet feed keeps those that were read current. */
+import { type InfiniteData, infiniteQueryOptions, type QueryClient } from '@tanstack/react-query';
+import { clientLimits } from '../../base/limits.ts';
+import type { Frame } from '../../client/client.ts';
+import { runTitle } from '../../features/runs/rules/run.ts';
+import { afterFetch } from './after-fetch.ts';
+import { call, type ItemOf } from './client.ts';
+import { keys } from './keys.ts';
+import type { RunRecord, TeamRecord } from './queries.ts';
+
+export type ListedRunRecord = ItemOf<'listAllRuns'>;
+
+interface RunsPage {
+  items: ListedRunRecord[];
+  next_cursor?: string | undefined;
+}
+type Pages = InfiniteData<RunsPage, string | undefined>;
+
+const queryKey = keys.all_runs;
+
+export const allRunsQuery = infiniteQueryOptions({
+  queryKey,
+  queryFn: async ({ pageParam: cursor }) => {
+    // With a limit it is a page.
+    return (await call('listAllRuns', { query: { limit: clientLimits.page_items_max, cursor } })) as RunsPage;
+  },
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: (page) => page.next_cursor,
+  // The feed does not say that a team was renamed or deleted, or that the user left it.
+  staleTime: 10_000,
+  refetchOnWindowFocus: true,
+});
+
+export function applyToAllRuns(queries: QueryClient, { event, data }: Frame): void {
+  const record = data.record as (RunRecord & { deleted?: boolean }) | undefined;
+  const query = queries.getQueryCache().find({ queryKey, exact: true });
+  if (event !== 'run' || !record || !query) return;
+  const change = () => {
+    const pages = queries.getQueryData<Pages>(queryKey);
+    if (!pages) return;
+    const changed = changedPages(pages, record, queries.getQueryData<TeamRecord[]>(keys.teams));
+    if (changed === null) void queries.invalidateQueries({ queryKey });
+    else if (changed !== pages) queries.setQueryData(queryKey, changed);
+  };
+  // The result of a fetch in progress may be older than the change.
+  afterFetch(query, change);
+  change();
+}
+
+/** Null: the list must be read again. */
+function changedPages(
+  data: Pages,
+  record: RunRecord & { deleted?: boolean },
+  teams: readonly TeamRecord[] | undefined,
+): Pages | null {
+  const listed = data.pages.flatMap(({ items }) => items);
+  const known = listed.find(({ id }) => id === record.id);
+  if (known) {
+    if (record.deleted) return withItems(data, (items) => items.filter((item) => item !== known));
+    if (record.version < known.version) return data;
+    const changed = toListed(record, known.team_name);
+    return withItems(data, (items) => items.map((item) => (item === known ? changed : item)));
+  }
+  if (record.deleted) return data;
+  const [first, last] = [listed[0], listed.at(-1)];
+  const is_newest = first === undefined || record.created_at >= first.created_at;
+  // It is on a page that was not read.
+  const has_more = data.pages.at(-1)?.next_cursor !== undefined;
+  if (has_more && last !== undefined && record.created_at < last.created_at) return data;
+  const team =
+    listed.find(({ team_id }) => team_id === record.team_id)?.team_name ??
+    teams?.find(({ id }) => id === record.team_id)?.name;
+  if (!is_newest || team === undefined) return null;
+  return withItems(data, (items, page) => (page === 0 ? [toListed(record, team), ...items] : items));
+}
+
+function withItems(
+  data: Pages,
+  change: (items: ListedRunRecord[], page: number) => ListedRunRecord[],
+): Pages {
+  return { ...data, pages: data.pages.map((page, at) => ({ ...page, items: change(page.items, at) })) };
+}
+
+function toListed(
+  { spec: _spec, input, output: _output, ...record }: RunRecord,
+  team_name: string,
+): ListedRunRecord {
+  return { ...record, team_name, title: runTitle(input) };
+}

@@ -1,0 +1,94 @@
+/** Lists on a phone, upright and on its side. */
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+const browser = sharedBrowser();
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  for (let at = 0; at < 16; at++) {
+    await plane.client.call('createAgent', {
+      body: { name: `agent-${at}`, workdir: plane.work, command: 'true' },
+    });
+  }
+});
+afterAll(async () => {
+  await plane.close();
+});
+
+browserTest(
+  'the round button of a list is hidden after scrolling down, shown to the keyboard, and covers no row at the end',
+  async () => {
+    const { page, errors } = await browser.open(plane, { screen: 'phone' });
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents`);
+    const button = page.getByRole('link', { name: 'New agent' });
+    const list = page.locator('main > .scroll-y');
+    await list.getByRole('link', { name: 'agent-0', exact: true }).waitFor();
+    const opacity = () =>
+      button.evaluate((link) => link.ownerDocument.defaultView!.getComputedStyle(link).opacity);
+    const scroll = (px: number) => list.evaluate((box, by) => box.scrollBy(0, by), px);
+    /** Whether a tap on the middle of the button presses it. */
+    const takesTaps = () =>
+      button.evaluate((link) => {
+        const { x, y, width, height } = link.getBoundingClientRect();
+        return link.contains(link.ownerDocument.elementFromPoint(x + width / 2, y + height / 2));
+      });
+    expect([await opacity(), await takesTaps()]).toEqual(['1', true]);
+    await scroll(100);
+    await expect.poll(opacity).toBe('0');
+    expect(await takesTaps()).toBe(false);
+
+    for (let presses = 0; presses < 20; presses++) {
+      if (await button.evaluate((link) => link === link.ownerDocument.activeElement)) break;
+      await page.keyboard.press('Tab');
+    }
+    await expect.poll(opacity).toBe('1');
+    await button.evaluate((link) => link.blur());
+    await scroll(40);
+    await expect.poll(opacity).toBe('0');
+
+    await scroll(-40);
+    await expect.poll(opacity).toBe('1');
+    await scroll(40);
+    await expect.poll(opacity).toBe('0');
+    await scroll(10_000);
+    await expect.poll(opacity).toBe('1');
+    const { y } = (await button.boundingBox())!;
+    const last = (await list.getByRole('row').last().boundingBox())!;
+    expect(last.y + last.height).toBeLessThanOrEqual(y);
+    expect(errors).toEqual([]);
+  },
+);
+
+browserTest(
+  'on a phone on its side, the filters of agents are in one row, and no text is cut off',
+  async () => {
+    const { page } = await browser.open(plane, { screen: 'sideways' });
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents`);
+    const group = page.getByRole('combobox', { name: 'Group' });
+    await group.selectOption('By repository');
+    const nav = page.getByRole('navigation', { name: 'Show' });
+    const filter = page.getByRole('searchbox', { name: 'Filter agents' });
+    const middles = await Promise.all(
+      [nav, filter].map(async (part) => {
+        const { y, height } = (await part.boundingBox())!;
+        return Math.round(y + height / 2);
+      }),
+    );
+    expect(middles[0]).toBe(middles[1]);
+    expect(await nav.evaluate((row) => row.scrollWidth - row.clientWidth)).toBe(0);
+    // As wide as the browser makes it for its longest text.
+    const cut = await group.evaluate((select) => {
+      const width = select.getBoundingClientRect().width;
+      select.style.maxWidth = 'none';
+      select.style.width = 'max-content';
+      return select.getBoundingClientRect().width - width;
+    });
+    expect(cut).toBeLessThanOrEqual(0.5);
+    const { height } = (await page.locator('header').boundingBox())!;
+    expect(height).toBeLessThanOrEqual(116);
+  },
+);

@@ -1,0 +1,60 @@
+/** The list of the runs of all teams in a browser. */
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+const browser = sharedBrowser();
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(async () => {
+  await plane.close();
+});
+
+browserTest(
+  'the runs of all teams are read with one request, and a new run appears with its title',
+  async () => {
+    const { page, errors } = await browser.open(plane);
+    await signIn(page, plane);
+    const start = (team_id: string, title: string) =>
+      plane.client.call('createRun', { params: { team_id }, body: { input: { title } } });
+    const led = { leader_member_id: 'ann', members: [{ member_id: 'ann' }] };
+    const teams = await Promise.all(
+      ['list-a', 'list-b', 'list-c'].map((name) =>
+        plane.client.call('createTeam', { body: { name, spec: led } as never }),
+      ),
+    );
+    for (const { id, name } of teams) await start(id, `Work of ${name}`);
+    const read: string[] = [];
+    page.on('request', (request) => {
+      const { pathname } = new URL(request.url());
+      if (/^\/api\/teams\/(\w+\/)?runs$/.test(pathname)) read.push(pathname);
+    });
+    await page.goto(`${plane.url}/runs`);
+    const row = (title: string) => page.getByRole('row').filter({ hasText: title });
+    for (const { name } of teams)
+      await row(`Work of ${name}`)
+        .getByRole('link', { name: `${name} · Run 1` })
+        .waitFor();
+    const { id: run_id } = await start(teams[1]!.id, 'Later work');
+    await row('Later work').getByRole('link', { name: 'list-b · Run 2' }).waitFor();
+    await plane.client.call('failRun', {
+      params: { team_id: teams[1]!.id, run_id },
+      body: { error_text: 'no paper' },
+    });
+    await row('Later work').getByText('no paper').waitFor();
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').fill('later work');
+    await page.getByRole('option', { name: /^list-b · run 2/ }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'Teams' }).first().click();
+    const last = page
+      .getByRole('row')
+      .filter({ has: page.getByRole('link', { name: 'list-b', exact: true }) });
+    await last.getByRole('link', { name: /^Run 2/ }).waitFor();
+    expect([...new Set(read)]).toEqual(['/api/teams/runs']);
+    expect(errors).toEqual([]);
+  },
+);
