@@ -45,12 +45,10 @@ export async function openReusedDatabase(folder: string): Promise<Store> {
 async function create(): Promise<ReusedDatabase> {
   const { url } = await createDatabase();
   const store = await openPostgres({ url, log: silentLog, connections: CONNECTIONS });
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
   // The worker ends although the connection is open.
-  client.unref();
-  await client.query(await clearFunction(client));
-  const clear = () => client.query('SELECT clear_for_test()');
+  const pool = new pg.Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true });
+  await pool.query(await clearFunction(pool));
+  const clear = () => pool.query('SELECT clear_for_test()');
   const database = { store, folder: '', users: 0, clear };
   databases.push(database);
   return database;
@@ -60,8 +58,8 @@ async function create(): Promise<ReusedDatabase> {
  * Creates a function that deletes all rows and lets numbers begin with 1. It runs no triggers, so it checks no foreign keys, and
  * can delete the rows of tables to which rows can only be added.
  */
-async function clearFunction(client: pg.Client): Promise<string> {
-  const { rows } = await client.query<{ name: string; kind: string }>(
+async function clearFunction(pool: pg.Pool): Promise<string> {
+  const { rows } = await pool.query<{ name: string; kind: string }>(
     `SELECT relname AS name, relkind AS kind FROM pg_class
       WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') AND relname <> ALL ($1)`,
     [KEPT],

@@ -3,12 +3,12 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { type Frame, parseFrames } from '../../events/testing.ts';
+import { sqliteTest } from '../../testing/test-store.ts';
 import { requireTask } from './find.ts';
 import { limits } from './limits.ts';
 import type { NewMessage } from './messages.ts';
 import type { Message, MessageRoute } from './rules/message.ts';
 import { EVE, JON, MIA, ROOT, TasksFixture, TEAM } from './testing.ts';
-import { sqliteTest } from '../../testing/test-store.ts';
 
 let fixture: TasksFixture;
 let task_id: string;
