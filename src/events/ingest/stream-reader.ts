@@ -162,6 +162,8 @@ export class StreamReader {
         this.#session.onCommitted(cursor);
       });
       this.#pending = { offset: to, tail, output, done };
+      // It may fail before the piece before it, for which this waits first.
+      done.catch(() => {});
       await before?.done;
       const full = this.#busy;
       if (!full) await this.committed();
@@ -313,7 +315,14 @@ export class StreamReader {
       spilling,
     };
     const output = start.output + outputBytes(pieces);
-    return { to: batch.to, tail: batch.tail, output, commit: () => this.#options.frames(batch) };
+    return { to: batch.to, tail: batch.tail, output, commit: () => this.#commitFrames(batch) };
+  }
+
+  async #commitFrames(batch: FrameBatch): Promise<void> {
+    const { store, frames } = this.#options;
+    // On a server, transactions overlap: one that continues another one's offset would be stale.
+    if (store.server !== null) await this.#pending?.done;
+    await frames(batch);
   }
 
   #rangeOf({ from, before }: Start, bytes: Uint8Array) {

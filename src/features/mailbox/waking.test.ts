@@ -60,6 +60,15 @@ const settled = () =>
     expect(left).toEqual([]);
   }, SOON);
 
+/** Waits until the plane has looked at the mail that waits, and will look again later. */
+const lookedAgain = () =>
+  vi.waitFor(async () => {
+    const timers = await fixture.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('timers').select('due_at')),
+    );
+    expect(timers.map(({ due_at }) => due_at > fixture.clock.now())).toEqual([true]);
+  }, SOON);
+
 /** The messages that the prompts of the agent named. */
 const named = () =>
   acp.lines
@@ -216,7 +225,7 @@ test('an agent with a step gets no separate prompt', async () => {
   const id = await send(1);
   await settled();
   await fixture.advanceClock(limits.mail_check_ms);
-  await settled();
+  await lookedAgain();
   expect(await statusOf(id)).toBe('pending');
   await fixture.store.write((tx) => updateStep(tx, step_num, { launched: 0, status: 'completed' }));
   await fixture.advanceClock(limits.mail_check_ms);

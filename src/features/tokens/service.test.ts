@@ -58,8 +58,13 @@ describe('tokens', () => {
   it('expire after 12 hours without use, and use extends them', async () => {
     fixture.clock.advance(limits.token_idle_ms - 1);
     expect(await isGood(root.token)).toBe('ok');
+    await vi.waitFor(async () => {
+      const used = await fixture.store.read((reader) =>
+        reader.get(reader.sql.selectFrom('tokens').select((eb) => eb.fn.max('last_used_at').as('at'))),
+      );
+      expect(used?.at).toBe(fixture.clock.now());
+    });
     fixture.clock.advance(limits.token_idle_ms - 1);
-    await fixture.store.write(() => null);
     fixture.restart();
     expect(await isGood(root.token)).toBe('ok');
     fixture.clock.advance(limits.token_idle_ms);
