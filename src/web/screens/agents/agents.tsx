@@ -75,7 +75,7 @@ export function Agents() {
       actions={
         <>
           {/* The toolbar has no room for it. */}
-          <GroupSelect value={grouping} onChange={change} className="hidden sideways:block" />
+          <GroupSelect value={grouping} onChange={change} className="hidden sideways:block sideways:w-44" />
           <KeptWorktrees />
           <JoinNode />
         </>
