@@ -294,6 +294,22 @@ describe('turns', () => {
     expect(transcript.view.working).toBe(false);
   });
 
+  test('an error about an earlier session does not end the turn of the newer one', () => {
+    const of_second = { session_id: 'ses_2' };
+    const transcript = new Transcript();
+    transcript.append(
+      numbered([
+        promptRequest('one'),
+        { ...promptRequest('two'), ...of_second },
+        errorEvent('turn_lost', { prompt_id: 'prm_1' }),
+        { ...toolCall('c1'), ...of_second },
+      ]),
+    );
+    expect(transcript.view.sessions.map(({ session_id }) => session_id)).toEqual(['ses_1', 'ses_2']);
+    expect(transcript.view.working).toBe(true);
+    expect(summarize(transcript.view).at(-1)).toBe('tool c1 pending');
+  });
+
   test('shows the end of a turn whose start is missing from the log', () => {
     const view = viewOf(agentMessage('last words'), promptResponse('end_turn'));
     expect(summarize(view)).toEqual(['agent_message last words', 'stop']);

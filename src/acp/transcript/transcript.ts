@@ -92,7 +92,7 @@ export class Transcript {
 
   #take(event: EventRecord): void {
     const { session_id } = event;
-    if (typeof session_id === 'string' && session_id !== this.#session_id) {
+    if (typeof session_id === 'string' && session_id !== this.#session_id && !this.#isEarlier(session_id)) {
       this.#session_id = session_id;
       this.#requests.clear();
       this.#writer.begin(session_id, event);
@@ -117,6 +117,11 @@ export class Transcript {
       default:
         this.#writer.unknown(event, shortOrNull(asRecord(event).type) ?? 'event', event);
     }
+  }
+
+  /** An error about a session may be recorded after the next session has begun. */
+  #isEarlier(session_id: string): boolean {
+    return this.#writer.sessions.some((session) => session.session_id === session_id);
   }
 
   // --- to the agent ---------------------------------------------------------------------------------------------------
@@ -290,7 +295,7 @@ export class Transcript {
 
   #error(event: EventRecord): void {
     const { type, agent_id, session_id, seq, ts, code, error, ...details } = event;
-    if (code === 'turn_lost') this.#writer.endTurn(null, 'unfinished', ts);
+    if (code === 'turn_lost' && session_id === this.#session_id) this.#writer.endTurn(null, 'unfinished', ts);
     if (code === 'review_undeliverable') this.#writer.tools.undeliverable(asString(details.review_id) ?? '');
     if (code === 'reset') this.#writer.reset(seq);
     this.#writer.notice(event, shortOrNull(code) ?? 'error', shortOrNull(error) ?? '', details);

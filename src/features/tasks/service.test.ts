@@ -167,6 +167,15 @@ test('a task’s status and newest run follow its runs, and each change is publi
   ]);
 });
 
+test('a task is in review after a run that ended before its start was noticed', async () => {
+  const { id } = await fixture.task();
+  await fixture.closeFacts();
+  const run = await fixture.tasks.startRun(MIA, TEAM, id, {}, null);
+  await fixture.runIs(run.id, 'completed');
+  await fixture.openFacts();
+  await expect.poll(() => get(id), soon).toMatchObject({ status: 'in_review', run_id: run.id });
+});
+
 test('only one of two concurrent runs starts', async () => {
   const { id } = await fixture.task();
   const starts = [1, 2].map(() => fixture.tasks.startRun(MIA, TEAM, id, {}, null));

@@ -18,7 +18,7 @@ import type { Audit } from '../audit/service.ts';
 import type { CreateRun } from '../runs/creation.ts';
 import { findRun, type RunRow, toRun } from '../runs/queries/runs.ts';
 import { insertTask } from '../runs/queries/tasks.ts';
-import type { Run } from '../runs/rules/run.ts';
+import type { Run, RunStatus } from '../runs/rules/run.ts';
 import { requireTeam } from '../teams/access.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
@@ -178,7 +178,8 @@ export class Tasks {
     return {
       run_changed: async (tx, { payload }) => {
         const run = await findRun(tx, payload.run_id);
-        if (run) await this.#follow(tx, run.task_num, run.status);
+        // Not the run's status now: a run that has already completed was in progress before.
+        if (run) await this.#follow(tx, run.task_num, payload.status as RunStatus);
       },
       run_progressed: async (tx, { payload }) => {
         const run = await findRun(tx, payload.run_id);
@@ -187,7 +188,7 @@ export class Tasks {
     };
   }
 
-  async #follow(tx: Tx, task_num: number, status: Run['status']): Promise<void> {
+  async #follow(tx: Tx, task_num: number, status: RunStatus): Promise<void> {
     const { clock, feed } = this.#options;
     const row = (await taskOfNum(tx, task_num))!;
     const next = followRun(row.status, (await findOpenRun(tx, task_num))?.status ?? status);

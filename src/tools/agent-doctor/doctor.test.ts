@@ -69,17 +69,23 @@ test.concurrent('an agent without defects passes every check', async () => {
   });
 });
 
-test.concurrent("the SDK's example agent works, and says end_turn for a cancelled turn", async () => {
-  const argv: [string, ...string[]] = [process.execPath, example];
-  const report = await examineAgent({ argv, env: process.env, signal: new AbortController().signal });
-  expect(grades(report)).toEqual({ ...sound, cancel: 'weak', 'load after KILL': 'skipped' });
-  expect(findingOf(report, 'turn')).toBe(
-    'ok: end_turn; 3 agent_message_chunk, 2 tool_call, 2 tool_call_update',
-  );
-  expect(findingOf(report, 'cancel')).toMatch(
-    /^weak: end_turn after the request was answered, \d+ ms; should/,
-  );
-});
+// This agent pauses for a second after each of its steps.
+const unhurried = { timeout: 90_000 };
+test.concurrent(
+  "the SDK's example agent works, and says end_turn for a cancelled turn",
+  unhurried,
+  async () => {
+    const argv: [string, ...string[]] = [process.execPath, example];
+    const report = await examineAgent({ argv, env: process.env, signal: new AbortController().signal });
+    expect(grades(report)).toEqual({ ...sound, cancel: 'weak', 'load after KILL': 'skipped' });
+    expect(findingOf(report, 'turn')).toBe(
+      'ok: end_turn; 3 agent_message_chunk, 2 tool_call, 2 tool_call_update',
+    );
+    expect(findingOf(report, 'cancel')).toMatch(
+      /^weak: end_turn after the request was answered, \d+ ms; should/,
+    );
+  },
+);
 
 test.concurrent('an agent that ignores TERM is killed, and graded weak', async () => {
   const report = await examine(['stubborn']);
