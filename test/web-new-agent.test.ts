@@ -273,7 +273,7 @@ browserTest('root allows a refused repository from its error, and then starts an
   await page.getByText('safe_paths is fixed by SVC_SAFE_PATHS').waitFor();
 });
 
-longBrowserTest('another user is told who can allow a folder', async () => {
+longBrowserTest('another user sees who can allow a folder', async () => {
   const { page } = await browser.open(plane);
   const password = 'a long password of bob';
   await plane.client.call('createUser', { body: { username: 'bob', password } });

@@ -80,7 +80,7 @@ describe.each(stores)('$kind', ({ open, it }) => {
   });
 });
 
-test('a listener of a key hears of that key and of wakes of the whole topic', () => {
+test('a listener of a key is called for that key and for wakes of the whole topic', () => {
   const wakes = new LocalWakes(silentLog);
   let heard = 0;
   wakes.onKey('sessions', 'ses_a', () => heard++);
@@ -109,7 +109,7 @@ test('a listener that has unsubscribed is not called, even if it did so during t
   expect(heard).toEqual(['again', 'again']);
 });
 
-test('the error of a listener or a callback is logged and stops no other', () => {
+test('the error of a listener or a callback is logged, and the others are still called', () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => lines.push(line) });
   const wakes = new LocalWakes(log);

@@ -9,7 +9,7 @@ import { test } from 'vitest';
 /** Whether this is `npm run test:long`. */
 export const is_long = process.env.SVC_TEST_LONG === '1';
 
-/** A kind of test that only `npm run test:long` runs. */
+/** The same kind of test, such as `test` or `browserTest`, but run by `npm run test:long` only. */
 export function onlyLong<T>(kind: T): T {
   return is_long ? kind : ((() => {}) as T);
 }

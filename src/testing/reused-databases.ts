@@ -1,6 +1,6 @@
 /**
- * PostgreSQL databases that the tests of a worker use one after another. To create a database takes longer than most tests, and
- * to connect to one as long as many transactions. To empty one takes a few milliseconds.
+ * PostgreSQL databases that the tests of a worker use one after another. Creating a database takes longer than most tests, and
+ * connecting to one as long as many transactions. Emptying one takes a few milliseconds.
  */
 import pg from 'pg';
 import { silentLog } from '../base/log.ts';
@@ -13,7 +13,7 @@ import { createDatabase } from './postgres.ts';
 
 /** Few, because the server starts a process for each: two that read, and two that write. */
 const CONNECTIONS = 4;
-/** Tables that are not empty, or not changed, when a store is open. */
+/** Tables whose rows an open store needs. */
 const KEPT = ['gate', 'plane_claim', 'schema_version'];
 
 interface ReusedDatabase {

@@ -162,7 +162,7 @@ export class StreamReader {
         this.#session.onCommitted(cursor);
       });
       this.#pending = { offset: to, tail, output, done };
-      // It may fail before the piece before it, for which this waits first.
+      // It may fail while this still waits for the piece before it.
       done.catch(() => {});
       await before?.done;
       const full = this.#busy;

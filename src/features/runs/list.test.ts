@@ -61,7 +61,7 @@ test('pages continue after the last run, with the filter, and leave out what can
   expect(await listed(ANA, 'completed')).toEqual([]);
 });
 
-test('pages of a user never have a run of a team that the user may not see, also after the user lost a team', async () => {
+test('the pages of a user contain no run of a team that the user may not see, even after losing access to a team', async () => {
   const visible: RunRow[] = [];
   for (let at = 0; at < 3; at++) {
     await run(ANA);
@@ -90,7 +90,7 @@ test('pages of a user never have a run of a team that the user may not see, also
   expect(second.items.map(({ id }) => id)).toEqual([visible[2]!.id]);
 });
 
-test('a run has the title of its input, also if an earlier program created it', async () => {
+test('a run has the title of its input, even if an earlier program created it', async () => {
   const input = { title: ' ', prompt: 'Fix the test\nIt fails at night.', task: 'other' };
   await beginRun(fixture, { members: [plainMember('a', 'true')], steps: [{ step_key: 'a' }], input });
   await beginRun(fixture, { members: [plainMember('a', 'true')], steps: [{ step_key: 'a' }], input: {} });

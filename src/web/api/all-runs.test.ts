@@ -59,7 +59,7 @@ test('a new run of a known team is the first one, and a deleted run leaves its p
   expect(isStale()).toBe(false);
 });
 
-test('the name of the team can be that of the list of teams; otherwise the runs are read again', () => {
+test('the team’s name comes from the list of teams; if it is unknown, the runs are read again', () => {
   apply(record('e', 5, { team_id: 'tea_2' }));
   expect([ids(), isStale()]).toEqual([['dc', 'b'], true]);
   queries.setQueryData(['teams'], [{ id: 'tea_3', name: 'docs' }]);

@@ -36,7 +36,7 @@ import { jumps } from './key-table.ts';
 import type { Findable } from './palette-find.ts';
 import { startDemo } from './start-agent.ts';
 
-/** In how many teams features find records, the newest teams first. */
+/** In how many teams features look for records, the newest teams first. */
 const TEAMS_SEARCHED_MAX = 20;
 const APPROVALS = '/approvals';
 /** The page Approvals, and as many requests. */

@@ -1,5 +1,4 @@
 /** The records of runs and steps, and their states. */
-
 import { truncateText } from '../../../acp/json.ts';
 import type { AgentStatus } from '../../agents/rules.ts';
 import { memberKind, type RedactedSpec, type StepCondition, type TeamSpec } from '../../teams/rules/team.ts';
@@ -112,8 +111,8 @@ export interface WaitingRun {
 const TITLE_CHARS_MAX = 200;
 
 /**
- * The title of a run: the first line of the input's `title`, `prompt` or `task`, the first of these that is text. At most
- * 200 characters. Null if there is none.
+ * The title of a run: the first line of the input's `title`, otherwise of its `prompt` or `task`, cut to 200 characters. Null if
+ * none of them is a text.
  */
 export function runTitle({ title, prompt, task }: Record<string, unknown>): string | null {
   for (const value of [title, prompt, task]) {
