@@ -279,6 +279,13 @@ export class FeaturesFixture {
     // The scheduler sleeps by the real clock, so only a restart checks the timers.
     await this.close();
     await this.open();
+    const due = () =>
+      this.store.read((reader) =>
+        reader.all(
+          reader.sql.selectFrom('timers').select(['kind', 'ref']).where('due_at', '<=', this.clock.now()),
+        ),
+      );
+    await vi.waitFor(async () => expect(await due()).toEqual([]), SOON);
   }
 
   async until(agent_id: string, status: Agent['status']): Promise<Agent> {
