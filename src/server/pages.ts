@@ -97,11 +97,14 @@ export async function servePage(
 }
 
 /** A plain page for a browser that used an unknown host name; null for programs, which get the usual error. */
-export function wrongHostPage(request: FastifyRequest): { type: string; body: string } | null {
+export function wrongHostPage(request: PageRequest): { type: string; body: string } | null {
   return isNavigation(request) && isPagePath(request.url) ? { type: HTML, body: WRONG_HOST } : null;
 }
 
-function isNavigation({ headers }: FastifyRequest): boolean {
+/** What decides whether a request is for a page. */
+type PageRequest = Pick<FastifyRequest, 'url' | 'headers'>;
+
+function isNavigation({ headers }: PageRequest): boolean {
   return /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
