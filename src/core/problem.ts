@@ -350,6 +350,15 @@ export const problems = {
     'too many patches are being sent; try again later',
   ),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
+  noActivePlane: () =>
+    new Problem('unavailable', 'no_active_plane', 'no plane is active; try again later', {
+      retry_after_s: 1,
+    }),
+  forwardFailed: fixed(
+    'bad_gateway',
+    'forward_failed',
+    'the connection to the active plane broke, and it is unknown whether the request was carried out; repeating it is safe with the same Idempotency-Key',
+  ),
   newerIntent: fixed(
     'unavailable',
     'newer_version_required',

@@ -102,6 +102,22 @@ export function plainAddress(address: string | undefined): string | null {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 }
 
+/** The clients of requests from other planes. */
+const clients = new WeakMap<IncomingMessage, { address: string | null }>();
+
+/**
+ * Records that another plane forwarded the request, has checked its Host and Origin, and that its client has this address (null:
+ * unknown). Only for requests from a plane's listener for other planes.
+ */
+export function acceptForwarded(request: IncomingMessage, address: string | null): void {
+  clients.set(request, { address });
+}
+
+/** Whether another plane forwarded the request. No header can make it true. */
+export function isForwarded(request: IncomingMessage): boolean {
+  return clients.has(request);
+}
+
 const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
 
 /**
@@ -109,6 +125,7 @@ const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
  * forwarding headers or by the Host name that it passes on.
  */
 export function isFromLoopback(request: IncomingMessage): boolean {
+  if (isForwarded(request)) return false;
   const address = plainAddress(request.socket.remoteAddress);
   if (address === null || FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
   return isLoopback(address) && isLoopback(hostName(request.headers.host ?? ''));
@@ -121,8 +138,13 @@ function hostName(host: string): string {
     .toLowerCase();
 }
 
-/** The client's address: that of the peer or, behind a proxy, the last address that the proxy names. */
+/**
+ * The client's address: that of the peer or, behind a proxy, the last address that the proxy names. For a forwarded request,
+ * the address that the other plane found in the same way.
+ */
 export function clientAddress(request: IncomingMessage, behind_proxy: boolean): string | null {
+  const forwarded_client = clients.get(request);
+  if (forwarded_client !== undefined) return forwarded_client.address;
   const peer = plainAddress(request.socket.remoteAddress);
   if (!behind_proxy) return peer;
   const forwarded = request.headers['x-forwarded-for'];

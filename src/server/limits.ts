@@ -31,4 +31,20 @@ export const limits = {
   drain_poll_ms: 50,
   /** Time after which a shutdown ends open requests. */
   requests_cut_ms: scaled(8_000),
+  /** How long a standby holds a request while no plane is active. A takeover takes a few seconds. */
+  forward_hold_ms: 10_000,
+  /** Requests that a standby holds at the same time. */
+  held_requests_max: 1_000,
+  /** Interval at which a standby sends a held request to the same plane again. */
+  forward_retry_ms: 250,
+  /** Time after which a standby gives up requests to a plane that is no longer active. Responses on their way still arrive. */
+  forward_grace_ms: 2_000,
+  /** Time to connect to another plane, including the TLS handshake. */
+  peer_connect_ms: 3_000,
+  /** A connection to another plane is closed when idle for this time. Less than `response_stall_ms` of that plane. */
+  peer_idle_ms: 15_000,
+  /** Time for the active plane to answer whether it is ready. */
+  peer_probe_ms: 2_000,
+  /** Size of all request headers from another plane, which adds its own to those of the client. */
+  peer_header_bytes_max: 17 * KIB,
 } as const;

@@ -10,7 +10,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, type ServerOptions as TlsServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { Guard } from './guard.ts';
 import { notReady } from './health.ts';
@@ -30,7 +30,7 @@ export interface ListenerOptions {
   timeouts?: Partial<Timeouts>;
 }
 
-const default_timeouts = {
+export const default_timeouts = {
   headers_ms: limits.headers_timeout_ms,
   request_ms: limits.request_timeout_ms,
   check_ms: limits.connections_check_ms,
@@ -123,20 +123,10 @@ export class Listener {
   }
 
   async #close(): Promise<void> {
-    const { server } = this;
-    const closed = Promise.all([
-      new Promise<void>((resolve) => server.close(() => resolve())),
+    await Promise.all([
+      closeServer(this.server, this.#connections, this.#timeouts.cut_ms),
       this.#loopback?.close(),
     ]);
-    // Connections become idle one by one as their last responses end.
-    const idle = setInterval(() => server.closeIdleConnections(), limits.drain_poll_ms);
-    const cut = setTimeout(() => {
-      server.closeAllConnections();
-      for (const connection of this.#connections) connection.destroy();
-    }, this.#timeouts.cut_ms);
-    await closed;
-    clearInterval(idle);
-    clearTimeout(cut);
   }
 
   get #scheme(): 'http' | 'https' {
@@ -149,9 +139,17 @@ function opened<T>(value: T | null): T {
   return value;
 }
 
-function createHttpServer(tls: ListenerOptions['tls'], timeouts: Timeouts): Server {
+/**
+ * Creates an HTTP server with the limits of all listeners, which does not listen yet. `tls`: null for plain HTTP.
+ * `header_bytes_max`: the size of all request headers.
+ */
+export function createHttpServer(
+  tls: TlsServerOptions | null,
+  timeouts: Timeouts,
+  header_bytes_max: number = limits.header_bytes_max,
+): Server {
   const http = {
-    maxHeaderSize: limits.header_bytes_max,
+    maxHeaderSize: header_bytes_max,
     headersTimeout: timeouts.headers_ms,
     requestTimeout: timeouts.request_ms,
     connectionsCheckingInterval: timeouts.check_ms,
@@ -161,7 +159,7 @@ function createHttpServer(tls: ListenerOptions['tls'], timeouts: Timeouts): Serv
   const server =
     tls === null
       ? createServer(http)
-      : createTlsServer({ ...tls, ...http, minVersion: 'TLSv1.2', handshakeTimeout: timeouts.headers_ms });
+      : createTlsServer({ minVersion: 'TLSv1.2', ...tls, ...http, handshakeTimeout: timeouts.headers_ms });
   server.setTimeout(timeouts.stall_ms, endStalled);
   server.on('clientError', (error, socket) => rejectAtSocket(error, socket as Socket));
   return server;
@@ -177,13 +175,31 @@ export function trackConnections(server: Server): ReadonlySet<Socket> {
   return connections;
 }
 
+/** Accepts no more connections, waits for open requests up to `cut_ms`, and then closes their connections. */
+export async function closeServer(
+  server: Server,
+  connections: ReadonlySet<Socket>,
+  cut_ms: number,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  // Connections become idle one by one as their last responses end.
+  const idle = setInterval(() => server.closeIdleConnections(), limits.drain_poll_ms);
+  const cut = setTimeout(() => {
+    server.closeAllConnections();
+    for (const connection of connections) connection.destroy();
+  }, cut_ms);
+  await closed;
+  clearInterval(idle);
+  clearTimeout(cut);
+}
+
 type RespondingSocket = Socket & { _httpMessage?: (ServerResponse & { req: IncomingMessage }) | null };
 
 /**
  * Called when a connection has been idle for `stall_ms`. Closes it if the client does not read pending data, or if no response
  * is pending. A handler may take as long as it needs.
  */
-export function endStalled(socket: RespondingSocket): void {
+function endStalled(socket: RespondingSocket): void {
   if (!socket._httpMessage || socket.writableLength > 0) socket.destroy();
 }
 
@@ -191,7 +207,7 @@ export function endStalled(socket: RespondingSocket): void {
  * Input that is not HTTP, too long or too slow never becomes a request. It gets one plain response, and the
  * connection is closed.
  */
-export function rejectAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
+function rejectAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   // Nothing can be written before the TLS handshake is complete, and pending data would keep the connection open.
   const isTls = error.code?.startsWith('ERR_TLS_') || error.code?.startsWith('ERR_SSL_');
   if (socket.destroyed || isTls || error.code === 'ECONNRESET' || !socket.writable) {

@@ -89,10 +89,10 @@ export interface PlainRequest {
   request_id: string;
 }
 
-/** Answers a request with a problem. `common`: the headers of every response. The response must not have begun. */
+/** Answers a request with a problem; undefined: an internal error. `common`: the headers of every response. The response must not have begun. */
 export function sendProblem(
   { request, response, request_id }: PlainRequest,
-  problem: Problem,
+  problem: Problem | undefined,
   common: Readonly<Record<string, string>>,
 ): void {
   const { url = '/', headers } = request;

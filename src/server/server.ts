@@ -12,6 +12,7 @@ import type { Logger } from '../base/log.ts';
 import { invalid, Problem, problems } from '../core/problem.ts';
 import { dropRest } from './body.ts';
 import type { Handlers } from './call.ts';
+import { isForwarded } from './guard.ts';
 import { mountHealth } from './health.ts';
 import { Listener, type ListenerOptions } from './listener.ts';
 import { Metrics } from './metrics.ts';
@@ -148,7 +149,7 @@ function checkRequests(
       reply.header('connection', 'close');
       throw problems.draining();
     }
-    gate.listener.guard.check(request.raw, !request.url.startsWith('/api'));
+    if (!isForwarded(request.raw)) gate.listener.guard.check(request.raw, !request.url.startsWith('/api'));
     done();
   });
 }
