@@ -133,7 +133,13 @@ function begin({ store, scheduler }: Engine, steps: readonly Needs[]): Promise<n
     });
     const common = { team: (await teamOfNum(tx, num))!, created_by, now };
     const task_num = await createTask(tx, { team_num: num, title: 'task', created_by, now });
-    return (await createRun(tx, scheduler, { ...common, id: newId('run'), task_num, input: {} })).num;
+    return (
+      await createRun(
+        tx,
+        { scheduler, nodes: { choose: (id = 'main') => id } },
+        { ...common, id: newId('run'), task_num, input: {} },
+      )
+    ).num;
   });
 }
 

@@ -48,6 +48,8 @@ export const username = z
 export const nodeId = z
   .string()
   .regex(NODE_ID, { error: 'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"' });
+/** Describes an absent `node_id`. */
+export const NODE_DEFAULT = 'Default: `main`; with `server.local_node = false`, the only registered node.';
 export const password = bounded(limits.password_chars_max);
 
 /** An object that another specification defines: unknown fields are accepted and dropped. */

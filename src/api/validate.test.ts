@@ -82,7 +82,6 @@ describe('creating an agent', () => {
       workdir: null,
       worktree_repo: null,
       worktree_ref: null,
-      node_id: 'main',
       env: {},
       protocol: 'auto',
       labels: {},

@@ -133,6 +133,10 @@ export const configKeys = {
 
   'server.listen': address('127.0.0.1:8080', 'Public HTTP listener'),
   'server.role': choice(['plane', 'node'], 'plane', 'plane, or node for a remote node'),
+  'server.local_node': boolean(
+    true,
+    'Whether agents can run on the machine of the control plane; false: on registered nodes only',
+  ),
   'server.node_id': optionalText('Id of this node, as registered on the control plane'),
   'server.tls.cert': optionalPath('Certificate chain (PEM) of the public listener'),
   'server.tls.key': optionalPath('Private key (PEM) of the public listener'),

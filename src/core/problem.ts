@@ -254,6 +254,12 @@ export const problems = {
   taskChanged: fixed('conflict', 'task_changed', 'task changed concurrently; reload and retry'),
   taskHasRun: fixed('conflict', 'task_has_run', 'task has an active run'),
   tooManyMessages: fixed('conflict', 'too_many_messages', 'too many messages in the conversation'),
+  noLocalNode: fixed('conflict', 'no_local_node', 'this control plane runs no agents itself: choose a node'),
+  noNodes: fixed(
+    'conflict',
+    'no_local_node',
+    'this control plane runs no agents itself and has no nodes: register one with svc nodes register',
+  ),
   agentAlreadyRunning: fixed('conflict', 'agent_already_running', 'agent is already running'),
   agentNotRunning: fixed('conflict', 'agent_not_running', 'agent is not running'),
   agentRunning: fixed('conflict', 'agent_running', 'agent is running'),

@@ -156,6 +156,7 @@ export class FeatureSet {
   };
 
   readonly remote_nodes: RemoteNodes = {
+    ids: () => this.#remoteNodes()?.ids() ?? [],
     find: (id: string) => this.#remoteNodes()?.find(id) ?? null,
     isRegistered: async (reader: Reader, id: string) =>
       (await this.#remoteNodes()?.isRegistered(reader, id)) ?? false,

@@ -68,8 +68,13 @@ export interface Core {
 }
 
 export interface NodeDirectory {
-  /** The folders in which agents of the main node may work. */
-  main_folders(): NodeFolders;
+  /** The folders in which agents of the main node may work; null if none run there, because of `server.local_node`. */
+  main_folders(): NodeFolders | null;
+  /**
+   * The id of the node for new work. `id`: the requested node; absent: the main node, or without it the only registered
+   * node. Throws `no_local_node` if agents cannot run on the main node. Does not check that the id is registered.
+   */
+  choose(id?: string): string;
   /** Null if the node is not registered. Throws `internal_grpc_unavailable` if it is, but links are disabled. */
   find(id: string): Node | null;
   /** Like `find`. Throws `node not found` if the node is not registered. */
@@ -113,6 +118,8 @@ export type ActorMethods = {
 };
 
 export interface RemoteNodes {
+  /** The ids of the registered nodes. */
+  ids(): readonly string[];
   find(id: string): Node | null;
   isRegistered(reader: Reader, id: string): Promise<boolean>;
   ingest(id: string): Ingest | null;

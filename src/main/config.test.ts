@@ -241,6 +241,9 @@ describe('errors', () => {
     ]);
     expect(start({ ...served, 'server.node_id': 'main' })[0]).toMatch(/reserved/);
     expect(start({ ...served, 'server.node_id': 'a/b' })[0]).toMatch(/server.node_id must be/);
+    expect(start({ ...served, 'server.node_id': 'n1', 'server.local_node': 'false' })).toEqual([
+      'server.role "node" runs agents: remove server.local_node = false',
+    ]);
     // It opens no public listener, whatever the address.
     expect(start({ ...served, 'server.node_id': 'n1', 'server.listen': '0.0.0.0:80' })).toEqual([]);
   });
@@ -311,4 +314,14 @@ test('splits addresses, and recognizes loopback', () => {
   expect(isLoopback('127.9.9.9')).toBe(true);
   expect(isLoopback('127.evil.example')).toBe(false);
   expect(isLoopback('::')).toBe(false);
+});
+
+test('warns about a plane without agents of its own and without links to nodes', () => {
+  const { sources } = place();
+  const warnings = (env: Record<string, string>) =>
+    loadConfig({ ...sources, env: { SVC_SERVER_LOCAL_NODE: 'false', ...env } }).warnings;
+  expect(warnings({})).toEqual([
+    'server.local_node = false needs internal_grpc.enabled = true: otherwise no agent can run',
+  ]);
+  expect(warnings({ SVC_INTERNAL_GRPC_ENABLED: 'true' })).toEqual([]);
 });

@@ -88,7 +88,7 @@ export function loadConfig(sources: ConfigSources): Config {
   derive('internal_grpc.security.cert_dir', join(entry('data_dir').value, 'internal-grpc'));
   const repo = findRepository(sources.cwd);
   derive('worktree.repo_roots', repo === null ? [] : [repo]);
-  warnings.push(...openMetrics(entry), ...passwordInArguments(entry));
+  warnings.push(...openMetrics(entry), ...passwordInArguments(entry), ...noPlaceForAgents(entry));
   derive('logging.format', sources.tty && entry('logging.output').value === null ? 'text' : 'json');
 
   return { entry, get: (key) => entry(key).value, file, warnings };
@@ -100,6 +100,12 @@ function openMetrics(entry: Config['entry']): string[] {
   const is_near = isLoopback(parseAddress(listen)?.host ?? '') && !entry('server.behind_proxy').value;
   if (!entry('metrics.open').value || is_near) return [];
   return [`metrics.open: everyone who can reach ${listen} can read /metrics without a token`];
+}
+
+/** Warns about a plane on which no agent can run. */
+function noPlaceForAgents(entry: Config['entry']): string[] {
+  if (entry('server.local_node').value || entry('internal_grpc.enabled').value) return [];
+  return ['server.local_node = false needs internal_grpc.enabled = true: otherwise no agent can run'];
 }
 
 /** The URL of a database may be an argument, because it need not contain a password. */
@@ -141,6 +147,9 @@ function nodeRefusals(config: Config): string[] {
   else if (id === MAIN_NODE) found.push('server.node_id "main" is reserved for the control plane’s own node');
   else if (!NODE_ID.test(id))
     found.push('server.node_id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"');
+  if (!config.get('server.local_node')) {
+    found.push('server.role "node" runs agents: remove server.local_node = false');
+  }
   if (!config.get('internal_grpc.enabled')) {
     found.push('server.role "node" needs internal_grpc.enabled = true: a node serves nothing else');
   }

@@ -14,7 +14,7 @@ import { Secrets } from '../features/agents/secrets.ts';
 import { Audit } from '../features/audit/service.ts';
 import type { Core, NodeDirectory } from '../features/feature.ts';
 import type { FeatureSet } from '../features/feature-set.ts';
-import type { NodeFolders } from '../features/nodes/rules.ts';
+import { chooseNode, type NodeFolders } from '../features/nodes/rules.ts';
 import { type LiveSettings, openSettings } from '../features/settings/service.ts';
 import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
@@ -27,6 +27,7 @@ import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
 import { openDatabase } from './database.ts';
 import { registerDatabaseMetrics } from './database-metrics.ts';
+import { refuseLiveSessions } from './local-node.ts';
 import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 import type { StartContext } from './start.ts';
@@ -79,16 +80,18 @@ export async function openCore(
   opened.push(() => events.close());
   const feed = new Feed({ store, clock });
   opened.push(() => feed.close());
+  const runs_agents = config.get('server.local_node');
   const folders = () => mainFolders(settings, data_dir);
   const machine = await openMachine(
     {
-      ...{ id: MAIN_NODE, config, data_dir, env, clock, log, roots },
+      ...{ id: MAIN_NODE, runs_agents, config, data_dir, env, clock, log, roots },
       safe_paths: () => folders().safe_paths,
       repo_roots: () => folders().repo_roots,
       worktree_root: () => folders().worktree_root,
     },
     opened,
   );
+  if (!runs_agents) await refuseLiveSessions(store, machine.node);
   let listening_url = '';
   const core: Core = {
     ...{ ...common, ...identity, config, settings, data_dir, key, events, feed, audit },
@@ -96,7 +99,7 @@ export async function openCore(
     outbox: new Outbox(common),
     timers: new Timers(common),
     idempotency: new IdempotencyKeys({ store, clock, key }),
-    nodes: nodeDirectory(machine.node, folders, features),
+    nodes: nodeDirectory(machine.node, () => (runs_agents ? folders() : null), features),
     ...openMetrics(settings, store),
     session: features.session,
     extensions: features.extensions,
@@ -120,10 +123,15 @@ async function settingsConflict(
 ): Promise<string | null> {
   const root = get('worktree.default_root');
   if (root !== null) await roots.recordIfUsed(root, get('safe_paths'));
-  if (config.get('agents.sandbox') === 'none') return null;
+  if (!sandboxesAgents(config)) return null;
   const worktree_roots = [root ?? [], await roots.inUse()].flat();
   const live = { safe_paths: get('safe_paths'), repo_roots: get('worktree.repo_roots'), worktree_roots };
   return sandboxConflict(await sandboxPaths(config, env, live));
+}
+
+/** Whether agents run in a sandbox on this machine. */
+function sandboxesAgents(config: Config): boolean {
+  return config.get('agents.sandbox') !== 'none' && config.get('server.local_node');
 }
 
 /** Checks for running agents in a sandbox that could see folders which did not have to be hidden when they started. */
@@ -137,7 +145,7 @@ async function rootConflict(options: {
   const { config, store, roots, before, changed } = options;
   const root = changed.get('worktree.default_root');
   if (root === null || root === before.get('worktree.default_root')) return null;
-  if (config.get('agents.sandbox') === 'none' || (await roots.wasUsed(root))) return null;
+  if (!sandboxesAgents(config) || (await roots.wasUsed(root))) return null;
   const { length } = await store.read((reader) => liveSessions(reader, MAIN_NODE));
   return length === 0
     ? null
@@ -161,7 +169,11 @@ function mainFolders(settings: LiveSettings, data_dir: string): NodeFolders {
   };
 }
 
-function nodeDirectory(main: Node, main_folders: () => NodeFolders, features: FeatureSet): NodeDirectory {
+function nodeDirectory(
+  main: Node,
+  main_folders: () => NodeFolders | null,
+  features: FeatureSet,
+): NodeDirectory {
   const { remote_nodes } = features;
   const find = (id: string) => (id === MAIN_NODE ? main : remote_nodes.find(id));
   return {
@@ -172,6 +184,7 @@ function nodeDirectory(main: Node, main_folders: () => NodeFolders, features: Fe
       if (!node) throw problems.nodeNotFound();
       return node;
     },
+    choose: (id) => chooseNode(id, { is_local: main_folders() !== null, registered: remote_nodes.ids() }),
     isRegistered: async (reader, id) => id === MAIN_NODE || (await remote_nodes.isRegistered(reader, id)),
     remoteIngest: (id) => remote_nodes.ingest(id),
   };

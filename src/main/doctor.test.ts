@@ -56,6 +56,22 @@ test('lists installed presets, without failing for missing ones', async () => {
   expect(nobody.filter(({ name }) => name.startsWith('preset'))).toEqual([]);
 });
 
+test('checks nothing that only agents need on a plane that runs none itself', async () => {
+  const values = {
+    'server.local_node': 'false',
+    'internal_grpc.enabled': 'true',
+    'internal_grpc.listen': '127.0.0.1:0',
+    'agents.sandbox': 'bwrap',
+    'agents.run_as': 'no-such-user',
+    safe_paths: join(dir, 'missing'),
+  };
+  expect(await failing(values)).toEqual([]);
+  const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data', ...values }), env);
+  const names = checks.map(({ name }) => name);
+  for (const name of ['git', 'agents.sandbox', 'agents.run_as', 'safe path', 'inotify', 'presets'])
+    expect(names).not.toContain(name);
+});
+
 test('reports one failure for an unreadable configuration', async () => {
   expect(await failing({ 'retention.days': 'x' })).toEqual([
     'configuration: retention.days must be an integer from 1 to 36500 (f)',

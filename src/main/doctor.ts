@@ -48,7 +48,8 @@ export async function doctor(
   }
   const data_dir = config.get('data_dir');
   const user = config.get('agents.run_as');
-  checks.push(await gitCheck(user, env));
+  const runs_agents = config.get('server.local_node');
+  if (runs_agents) checks.push(await gitCheck(user, env));
   checks.push(configCheck(config), ...config.warnings.map((text) => failed('configuration', text)));
   checks.push(await dataDirCheck(data_dir), await diskCheck(data_dir));
   const database = isNode(config) ? null : await databaseCheck(config);
@@ -57,6 +58,7 @@ export async function doctor(
   for (const key of listenersOf(config)) checks.push(await listenerCheck(config, key, holder));
   if (holder) checks.push(await (isNode(config) ? runningNodeCheck(holder) : planeCheck(holder)));
   checks.push(...(await linkChecks(config, Date.now())));
+  if (!runs_agents) return checks;
   if (!skip_folders) checks.push(...(await folderChecks(config)));
   if (user !== null) checks.push(await runAsCheck(user, config, env));
   if (config.get('agents.sandbox') === 'bwrap') checks.push(await sandboxCheck(user, config, env));

@@ -2,6 +2,8 @@
 import { scaled } from '../base/time-scale.ts';
 
 export const limits = {
+  /** Names of agents in the message about agents that still run; more would make it unreadable. */
+  live_agents_named: 10,
   /** Interval at which expired records are deleted. */
   housekeeping_ms: 300_000,
   /** Time after a start until a database that was not checked while opening is checked, so that the start is not slowed. */

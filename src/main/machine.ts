@@ -23,6 +23,8 @@ import { hiddenPaths, sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
 export interface MachineOptions {
   id: string;
+  /** False: the machine only keeps sessions that have ended. Nothing that only running agents need is checked. */
+  runs_agents: boolean;
   config: Config;
   data_dir: string;
   env: NodeJS.ProcessEnv;
@@ -48,24 +50,17 @@ export interface Machine {
 
 /** Opens the node of this machine. Adds everything that must be closed to `opened`. Throws `invalid_config`. */
 export async function openMachine(options: MachineOptions, opened: Closing): Promise<Machine> {
-  const { id, config, data_dir, env, clock, log, worktree_root, roots } = options;
+  const { id, runs_agents, config, data_dir, env, clock, log, worktree_root, roots } = options;
   const launcher = new Launcher();
   opened.push(() => launcher.close());
   const run_as_name = config.get('agents.run_as');
   const run_as = run_as_name === null ? null : await findUser(launcher, run_as_name);
-  if (run_as === null && config.get('agents.sandbox') !== 'bwrap') {
-    log.info(
-      'agents run as the user of this service and can read what it can; agents.run_as names another user',
-    );
-  }
-  const exposed = run_as && (await replaceablePath(launcher, run_as, protectedPaths(config, env)));
-  if (exposed) throw invalid(exposed, 'invalid_config');
   const root = worktree_root();
-  const unreachable = run_as && root !== null ? await findUnreachable(launcher, run_as, root) : null;
+  const warnings = runs_agents ? await checkRunAs(options, launcher, run_as) : [];
   const private_folders = config.get('agents.sandbox') === 'bwrap';
-  const keys = run_as && !private_folders ? await findReadableKeys(launcher, run_as) : null;
-  const warnings = [unreachable, keys].filter((each) => each !== null);
-  const actor_files = await openActorFiles(config, { data_dir, run_as, env, private_folders }, warnings);
+  const actor_files = runs_agents
+    ? await openActorFiles(config, { data_dir, run_as, env, private_folders }, warnings)
+    : null;
   const sandbox = sandboxOf(config, {
     ...{ ...options, exec: launcher, run_as },
     worktree_roots: async () => {
@@ -76,18 +71,7 @@ export async function openMachine(options: MachineOptions, opened: Closing): Pro
   });
   // Recorded so that worktrees here are found after the setting changes.
   if (root !== null) await roots.recordIfUsed(root, options.safe_paths());
-  if (sandbox) {
-    const worktree_roots = [root ?? [], await roots.inUse()].flat();
-    const live = { safe_paths: options.safe_paths(), repo_roots: options.repo_roots(), worktree_roots };
-    const conflict = await sandboxConflict(await sandboxPaths(config, env, live));
-    if (conflict !== null) throw invalid(conflict, 'invalid_config');
-    const why = await sandbox.problem();
-    if (why !== null) warnings.push(`no agent can start: agents.sandbox does not work: ${why}`);
-    warnings.push(...sandbox.gaps, ...(await sandbox.exposed()));
-    await openAgentFolder('state', { data_dir, run_as, env }).catch((error: Error) => {
-      warnings.push(`agents with a preset cannot start: ${error.message}`);
-    });
-  }
+  if (sandbox && runs_agents) warnings.push(...(await checkSandbox(options, sandbox, run_as)));
   const folders = openFolders({
     data_dir,
     safe_paths: options.safe_paths,
@@ -122,6 +106,49 @@ export async function openMachine(options: MachineOptions, opened: Closing): Pro
     );
   }
   return { node, folders, actor_files, warnings };
+}
+
+/** Returns warnings about the user that agents run as. Throws `invalid_config`. */
+async function checkRunAs(
+  { config, env, log, worktree_root }: MachineOptions,
+  launcher: Launcher,
+  run_as: RunAs | null,
+): Promise<string[]> {
+  const is_sandboxed = config.get('agents.sandbox') === 'bwrap';
+  if (run_as === null) {
+    if (!is_sandboxed) {
+      log.info(
+        'agents run as the user of this service and can read what it can; agents.run_as names another user',
+      );
+    }
+    return [];
+  }
+  const exposed = await replaceablePath(launcher, run_as, protectedPaths(config, env));
+  if (exposed) throw invalid(exposed, 'invalid_config');
+  const root = worktree_root();
+  const unreachable = root === null ? null : await findUnreachable(launcher, run_as, root);
+  const keys = is_sandboxed ? null : await findReadableKeys(launcher, run_as);
+  return [unreachable, keys].filter((each) => each !== null);
+}
+
+/** Returns warnings about the sandbox. Throws `invalid_config`. */
+async function checkSandbox(
+  { config, data_dir, env, roots, safe_paths, repo_roots, worktree_root }: MachineOptions,
+  sandbox: Sandbox,
+  run_as: RunAs | null,
+): Promise<string[]> {
+  const warnings: string[] = [];
+  const worktree_roots = [worktree_root() ?? [], await roots.inUse()].flat();
+  const live = { safe_paths: safe_paths(), repo_roots: repo_roots(), worktree_roots };
+  const conflict = await sandboxConflict(await sandboxPaths(config, env, live));
+  if (conflict !== null) throw invalid(conflict, 'invalid_config');
+  const why = await sandbox.problem();
+  if (why !== null) warnings.push(`no agent can start: agents.sandbox does not work: ${why}`);
+  warnings.push(...sandbox.gaps, ...(await sandbox.exposed()));
+  await openAgentFolder('state', { data_dir, run_as, env }).catch((error: Error) => {
+    warnings.push(`agents with a preset cannot start: ${error.message}`);
+  });
+  return warnings;
 }
 
 /** Null if agents cannot call the plane; adds the reason to `warnings` unless the configuration says so. */

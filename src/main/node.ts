@@ -55,6 +55,7 @@ async function open(
   const worktree_root = () => config.get('worktree.default_root');
   const machine = await openMachine(
     {
+      runs_agents: true,
       id,
       config,
       data_dir,

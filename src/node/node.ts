@@ -47,6 +47,8 @@ import { Supervisor } from './sessions/supervisor.ts';
 export type { LocalNodeOptions };
 
 export interface LocalNode extends Node {
+  /** The sessions on disk, after their files and processes have been examined. */
+  sessions(): Promise<SessionView[]>;
   /** Stops watching. Agents and their helpers keep running. */
   close(): Promise<void>;
 }
@@ -188,6 +190,12 @@ class MachineNode implements LocalNode {
       late.abort();
     };
     await Promise.race([begun(), sleep(limits.start_wait_ms, late.signal)]);
+  }
+
+  async sessions(): Promise<SessionView[]> {
+    const found = [...this.#sessions.values()];
+    await Promise.all(found.map((session) => session.settled()));
+    return found.map((session) => session.view());
   }
 
   // --- calls from the plane ---------------------------------------------------------------------------------------

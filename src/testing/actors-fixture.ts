@@ -58,8 +58,9 @@ export async function openActorsFixture(
   const publisher = new RunPublisher({ clock, feed });
   const scheduler = new Scheduler({ clock, facts, publisher, publishAgent: async () => {} });
   scheduler.open(async () => {});
+  const nodes = { choose: (id = 'main') => id };
   const extensions = { publishTask: async () => {}, unacknowledgedMail: async () => new Map() };
-  const runs = new Runs({ store, clock, audit, scheduler, idempotency, extensions });
+  const runs = new Runs({ store, clock, audit, scheduler, nodes, idempotency, extensions });
   const actors = new Actors({ ...common, session_tokens, settings: () => settings });
   actors.open({
     ...teamMethods({ store, runs, reviews }),

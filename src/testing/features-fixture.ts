@@ -28,6 +28,7 @@ import type { Elicitations } from '../features/elicitations/service.ts';
 import type { Core, Feature } from '../features/feature.ts';
 import { FeatureSet } from '../features/feature-set.ts';
 import { isNode } from '../features/nodes/queries.ts';
+import { chooseNode } from '../features/nodes/rules.ts';
 import { Push } from '../features/notifications/service.ts';
 import { openReviews } from '../features/reviews/index.ts';
 import type { ReviewRouting } from '../features/reviews/routing.ts';
@@ -86,6 +87,10 @@ export class FeaturesFixture {
   #more: OpenMore | null = null;
   review_timeout_ms: number | null = null;
   acp_version = 1;
+  /** Whether agents can run on the main node. */
+  is_local = true;
+  /** The ids of the registered nodes. */
+  registered: string[] = [];
   /** The actor token of every session. */
   actor_token: string | null = null;
   /** Notices to the leaders of teams. */
@@ -160,7 +165,9 @@ export class FeaturesFixture {
       timers: new Timers(common),
       idempotency: new IdempotencyKeys({ store, clock, key: new Uint8Array(32) }),
       nodes: {
-        main_folders: () => ({ worktree_root: this.folder, safe_paths: [], repo_roots: [] }),
+        main_folders: () =>
+          this.is_local ? { worktree_root: this.folder, safe_paths: [], repo_roots: [] } : null,
+        choose: (id) => chooseNode(id, { is_local: this.is_local, registered: this.registered }),
         find: () => node,
         get: () => node,
         isRegistered: isNode,

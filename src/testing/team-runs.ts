@@ -81,7 +81,11 @@ export async function beginRun(fixture: FeaturesFixture, request: TeamRequest): 
     });
     const common = { team: (await teamOfNum(tx, num))!, created_by, now: fixture.clock.now() };
     const task_num = await createTask(tx, { team_num: num, title: 'task', created_by, now: common.now });
-    await createRun(tx, fixture.scheduler, { ...common, id, task_num, input: request.input ?? {} });
+    await createRun(
+      tx,
+      { scheduler: fixture.scheduler, nodes: fixture.core.nodes },
+      { ...common, id, task_num, input: request.input ?? {} },
+    );
   });
   return id;
 }

@@ -5,6 +5,7 @@ import {
   dictionary,
   id,
   list,
+  NODE_DEFAULT,
   name,
   nodeId,
   pageQuery,
@@ -16,7 +17,7 @@ import {
 import { route } from '../../api/route.ts';
 import { MIB, limits as sharedLimits } from '../../base/limits.ts';
 import { eventTypes, streamNames } from '../../core/event.ts';
-import { changeStatuses, MAIN_NODE } from '../../core/node.ts';
+import { changeStatuses } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { cleanups, endReasons, sessionStates } from '../../core/session.ts';
 import { limits } from './limits.ts';
@@ -340,7 +341,7 @@ export const createAgentBody = z
       description: 'Git repository for `create_worktree`; without one, the agent gets an empty folder.',
     }),
     worktree_ref: optionalText.meta({ description: 'The commit where the branch starts; default: `HEAD`.' }),
-    node_id: nodeId.default(MAIN_NODE).meta({ description: 'The node that executes the agent.' }),
+    node_id: nodeId.optional().meta({ description: `The node that executes the agent. ${NODE_DEFAULT}` }),
     env: env.default({}).meta({
       description:
         "The agent's own variables. Values are never returned, and are redacted in its events (see `events.redact_env`).",
@@ -460,6 +461,7 @@ export const agentRoutes = {
       'repoNotSafe',
       'promptNeedsAcp',
       'nodeNotFound',
+      'noLocalNode',
       'nodeUnreachable',
       'diskSpace',
     ],
@@ -566,7 +568,7 @@ export const agentRoutes = {
     summary: 'Start an agent',
     description: 'Responds when the process runs or has failed; the record shows which.',
     answers: { 200: agentRecord },
-    errors: ['agentNotFound', 'agentAlreadyRunning', 'diskSpace', 'nodeUnreachable'],
+    errors: ['agentNotFound', 'agentAlreadyRunning', 'noLocalNode', 'diskSpace', 'nodeUnreachable'],
     idempotent: true,
   }),
   stopAgent: route({

@@ -40,15 +40,16 @@ export interface CreateAgent {
   start: boolean;
 }
 
-/** A request of a client, which may leave out the mode. */
-export type AgentRequest = Omit<CreateAgent, 'worktree_mode'> & {
+/** A request of a client, which may leave out the mode and the node. */
+export type AgentRequest = Omit<CreateAgent, 'worktree_mode' | 'node_id'> & {
+  node_id?: string | undefined;
   worktree_mode?: WorktreeMode | undefined;
 };
 
-/** Completes a request with the default mode. */
-export function withWorktreeMode(request: AgentRequest): CreateAgent {
+/** Completes a request with the default mode and node. Throws `no_local_node`. */
+export function withDefaults({ nodes }: Pick<AgentCore, 'nodes'>, request: AgentRequest): CreateAgent {
   const { worktree_mode = defaultWorktreeMode(request.worktree_repo) } = request;
-  return { ...request, worktree_mode };
+  return { ...request, worktree_mode, node_id: nodes.choose(request.node_id) };
 }
 
 /**

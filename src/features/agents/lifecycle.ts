@@ -51,7 +51,7 @@ export class Lifecycle {
     this.#ingest = ingest;
   }
 
-  /** Inserts a session and the intent to start it. Throws `agent is already running`. */
+  /** Inserts a session and the intent to start it. Throws `agent is already running` and `no_local_node`. */
   async enqueueStart(
     tx: Tx,
     row: AgentRow,
@@ -59,7 +59,9 @@ export class Lifecycle {
     session_id = newId('ses'),
   ): Promise<{ session_id: string; intent_id: number }> {
     if (isLive(row)) throw problems.agentAlreadyRunning();
-    const { outbox, timers } = this.#core;
+    const { outbox, timers, nodes } = this.#core;
+    // Throws if agents can no longer run there.
+    nodes.choose(row.node_id);
     const now = this.#core.clock.now();
     const number = row.session_count + 1;
     await insertSession(tx, {

@@ -29,7 +29,8 @@ type PlacementRequest = Pick<
 
 /**
  * Checks or creates the workdir, and then calls `insert` to insert the agent's row. Until then, no other agent gets a
- * worktree at the same path. Throws `workdir path must be within allowed safe paths` and the node's errors.
+ * worktree at the same path. Throws `workdir path must be within allowed safe paths`, `no_local_node` and
+ * the node's errors.
  */
 export async function prepareWorkdir<T>(
   core: AgentBase,
@@ -38,7 +39,8 @@ export async function prepareWorkdir<T>(
   rights: WorktreeRights,
   insert: (worktree: Worktree) => Promise<T>,
 ): Promise<T> {
-  const { node_id, workdir } = request;
+  const { workdir } = request;
+  const node_id = core.nodes.choose(request.node_id);
   const { folders } = core.nodes.get(node_id);
   const { store } = core;
   if (request.worktree_mode !== 'create_worktree') {

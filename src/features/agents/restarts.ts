@@ -1,5 +1,6 @@
 /** The restart policy: if a session of an `on_failure` agent fails, a timer restarts the agent, with growing delays. */
 
+import { MAIN_NODE } from '../../core/node.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import { type AgentCore, SERVICE } from './core.ts';
@@ -26,7 +27,10 @@ export function restartFacts(core: AgentCore): FactHandlers {
   };
 }
 
-/** Restarts the agent when its delay is over, unless it has been started, stopped or deleted in the meantime. */
+/**
+ * Restarts the agent when its delay is over, unless it has been started, stopped or deleted in the meantime, or
+ * agents can no longer run on its node.
+ */
 export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<TimerHandlers, 'agent_restart'> {
   return {
     agent_restart: async (tx, timer) => {
@@ -35,6 +39,7 @@ export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<Timer
       if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
       // A later request takes precedence.
       if (row.pending !== null) return;
+      if (row.node_id === MAIN_NODE && core.nodes.main_folders() === null) return;
       await lifecycle.enqueueStart(tx, row, SERVICE);
       await core.records.publish(tx, row.id);
     },

@@ -29,8 +29,8 @@ import {
   type CreateAgent,
   fromPreset,
   insertNew,
+  withDefaults,
   withPreset,
-  withWorktreeMode,
 } from './creation.ts';
 import { type DeleteOptions, type DeletionPreview, previewDeletion } from './deletion-preview.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
@@ -140,7 +140,7 @@ export class Agents {
     authorize(caller, 'agents.create');
     // Before anything is created, because a token may lack the scope for the start.
     if (input.start) authorize(caller, 'agent.drive');
-    const request = fromPreset(withWorktreeMode(input));
+    const request = fromPreset(withDefaults(this.#core, input));
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#core.nodes.get(request.node_id);
     const [id_of_key, earlier] = this.#idsOf(caller, idempotency_key);

@@ -139,7 +139,9 @@ export const nodeRoutes = {
     path: '/api/nodes',
     action: 'nodes.list',
     tag: 'Nodes',
-    summary: 'List the nodes that agents can run on, including the main node',
+    summary: 'List the nodes that agents can run on',
+    description:
+      'The main node first, unless `server.local_node` is false; then the registered nodes, newest first.',
     query: z.object(pageQuery),
     answers: { 200: list(nodeSummary) },
   }),
@@ -160,6 +162,7 @@ export const nodeRoutes = {
     errors: [
       'repoNotSafe',
       'nodeNotFound',
+      'noLocalNode',
       'nodeUnreachable',
       'nodeTooOld',
       'internalGrpcUnavailable',

@@ -18,7 +18,7 @@ import { Bootstrap } from './bootstrap.ts';
 import { nodeHandlers } from './http.ts';
 import { Measurements } from './measurements.ts';
 import { Repositories } from './repositories.ts';
-import type { HealthReport, RepositoryList } from './rules.ts';
+import type { HealthReport, NodeFolders, RepositoryList } from './rules.ts';
 import { Registry } from './service.ts';
 
 const FOLDERS = { worktree_root: '/data/worktrees', safe_paths: ['/data/worktrees'], repo_roots: ['/code'] };
@@ -34,6 +34,7 @@ let server: HttpServer;
 let search: Folders['repositories'];
 /** The disks of the nodes that answer. */
 let disks: Record<string, NodeHealth['disk']>;
+let main_folders: NodeFolders | null;
 const request = requesterWithToken(() => server, ROOT_TOKEN);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
@@ -54,6 +55,8 @@ beforeEach(async () => {
   const key = new Uint8Array(32);
   const bootstrap = new Bootstrap({ store, clock, audit, key, configured: null });
   const nodes = {
+    main_folders: () => main_folders,
+    choose: (id = 'main') => id,
     get: (id: string) => {
       if (id !== 'box' && !(id in disks)) throw problems.nodeNotFound();
       return {
@@ -66,6 +69,7 @@ beforeEach(async () => {
     },
   };
   disks = {};
+  main_folders = FOLDERS;
   const measurements = new Measurements({ store, nodes, links, log: silentLog });
   const repositories = new Repositories({ store, nodes });
   server = await openFakeHttp(nodeHandlers(registry, bootstrap, repositories, measurements));
@@ -94,6 +98,12 @@ describe('measurements of nodes', () => {
       { node_id: 'main', latencies_ms: [], disk },
       { node_id: 'box', latencies_ms: [1.2, 20], disk: disks.box },
     ]);
+  });
+
+  test('have no main node if no agents run there', async () => {
+    main_folders = null;
+    disks = { main: disk };
+    expect(await measure()).toEqual([]);
   });
 
   test('has no disk of a node that does not answer, or does not report it', async () => {

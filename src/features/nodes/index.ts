@@ -53,6 +53,7 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
     name: 'nodes',
     routes: nodeHandlers(registry, bootstrap, repositories, measurements),
     remote_nodes: {
+      ids: () => registry.ids(),
       find: (id) => {
         const linked = links?.node(id) ?? null;
         if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();

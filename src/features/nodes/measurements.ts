@@ -9,7 +9,7 @@ import type { Links } from './service.ts';
 
 export interface MeasurementsDeps {
   store: Store;
-  nodes: Pick<NodeDirectory, 'get'>;
+  nodes: Pick<NodeDirectory, 'get' | 'main_folders'>;
   /** Null while links are disabled. */
   links: Pick<Links, 'latencies'> | null;
   log: Logger;
@@ -22,11 +22,12 @@ export class Measurements {
     this.#deps = deps;
   }
 
-  /** The main node first, then the registered nodes, newest first. A node that does not answer delays the others only briefly. */
+  /** The main node first if agents run there, then the registered nodes, newest first. A node that does not answer delays the others only briefly. */
   async list(): Promise<NodeMeasurement[]> {
-    const { store, links } = this.#deps;
+    const { store, links, nodes } = this.#deps;
     const rows = await store.read((reader) => listNodes(reader));
-    const ids = [MAIN_NODE, ...rows.map(({ id }) => id)];
+    const main = nodes.main_folders() === null ? [] : [MAIN_NODE];
+    const ids = [...main, ...rows.map(({ id }) => id)];
     return Promise.all(
       ids.map(async (node_id) => ({
         node_id,

@@ -11,21 +11,21 @@ import type { RepositoryList } from './rules.ts';
 
 export class Repositories {
   readonly #store: Store;
-  readonly #nodes: Pick<NodeDirectory, 'get'>;
+  readonly #nodes: Pick<NodeDirectory, 'get' | 'choose'>;
 
-  constructor({ store, nodes }: { store: Store; nodes: Pick<NodeDirectory, 'get'> }) {
+  constructor({ store, nodes }: { store: Store; nodes: Pick<NodeDirectory, 'get' | 'choose'> }) {
     this.#store = store;
     this.#nodes = nodes;
   }
 
   /**
    * Last used first, then by name. Other users' agents do not count, because the order would reveal where they work. `path`:
-   * also checks this `worktree_repo`, and throws the error of creating an agent with it. Throws `node not found`, and
-   * `node_unreachable` if the node does not answer.
+   * also checks this `worktree_repo`, and throws the error of creating an agent with it. Throws `node not found`,
+   * `no_local_node`, and `node_unreachable` if the node does not answer.
    */
   async list(caller: Caller, node_id: string, path: string | null = null): Promise<RepositoryList> {
     authorize(caller, 'repositories.list');
-    const node = this.#nodes.get(node_id);
+    const node = this.#nodes.get(this.#nodes.choose(node_id));
     const uses = await this.#store.read((reader) => lastUsesOfFolders(reader, viewOf(caller), node_id));
     const used_at = new Map(uses.map(({ path, used_at_ms }) => [path, used_at_ms]));
     const first = uses.slice(0, limits.used_repositories_max).map(({ path }) => path);

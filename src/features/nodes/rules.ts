@@ -1,5 +1,6 @@
 /** Registered nodes as clients see them: the record, the view for every user, and the connection test. */
-import type { NodeHealth } from '../../core/node.ts';
+import { MAIN_NODE, type NodeHealth } from '../../core/node.ts';
+import { problems } from '../../core/problem.ts';
 
 /** The name of the main node. */
 export const MAIN_NODE_NAME = 'Main Node';
@@ -7,6 +8,19 @@ export const MAIN_NODE_NAME = 'Main Node';
 /** `suspect` and `unreachable` are labels for silence. They do not affect agents. */
 export const nodeStatuses = ['connecting', 'connected', 'suspect', 'unreachable'] as const;
 export type NodeStatus = (typeof nodeStatuses)[number];
+
+/** Chooses the node for new work; see `NodeDirectory.choose`. `registered`: the ids of the registered nodes. */
+export function chooseNode(
+  id: string | undefined,
+  { is_local, registered }: { is_local: boolean; registered: readonly string[] },
+): string {
+  if (is_local) return id ?? MAIN_NODE;
+  if (id !== undefined && id !== MAIN_NODE) return id;
+  const [only, ...others] = registered;
+  if (only === undefined) throw problems.noNodes();
+  if (id === MAIN_NODE || others.length > 0) throw problems.noLocalNode();
+  return only;
+}
 
 export interface NodeRecord {
   id: string;

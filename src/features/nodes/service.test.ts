@@ -12,7 +12,7 @@ import { openTestStore } from '../../testing/test-store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { Audit } from '../audit/service.ts';
 import { findNode } from './queries.ts';
-import type { HealthReport, NodeRecord } from './rules.ts';
+import type { HealthReport, NodeFolders, NodeRecord } from './rules.ts';
 import { type RegisterNode, Registry } from './service.ts';
 
 const FOLDERS = { worktree_root: '/data/worktrees', safe_paths: ['/data/worktrees'], repo_roots: ['/code'] };
@@ -53,7 +53,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-function open(with_links: FakeLinks | null): Registry {
+function open(with_links: FakeLinks | null, folders: NodeFolders | null = FOLDERS): Registry {
   const audit = new Audit({ store, clock, log: silentLog });
   return new Registry({
     store,
@@ -61,7 +61,7 @@ function open(with_links: FakeLinks | null): Registry {
     audit,
     feed,
     links: with_links,
-    folders: () => FOLDERS,
+    folders: () => folders,
     forgetAgents: async () => [],
   });
 }
@@ -331,6 +331,14 @@ describe('lists', () => {
     expect([...first.items, ...rest.items]).toEqual(items);
     expect(rest.next_cursor).toBe(undefined);
   });
+});
+
+test('lists for all users have no main node if no agents run there', async () => {
+  const remote_only = open(links, null);
+  expect(await remote_only.summaries({})).toEqual({ items: [] });
+  await remote_only.register(root, box);
+  expect((await remote_only.summaries({})).items.map(({ id }) => id)).toEqual(['box']);
+  expect(remote_only.ids()).toEqual(['box']);
 });
 
 describe('the connection test', () => {

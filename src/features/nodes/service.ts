@@ -71,8 +71,8 @@ export interface RegistryDeps {
   feed: Feed;
   /** Null if `internal_grpc.enabled` is not set. Nodes are then listed, but never connected. */
   links: Links | null;
-  /** The current folders of the main node. */
-  folders(): NodeFolders;
+  /** The current folders of the main node; null if no agents run there, so that it is not a node for users. */
+  folders(): NodeFolders | null;
   /**
    * Removes the records of a node's agents without contacting the node. Throws `agent_node_answers` unless the node is
    * unreachable.
@@ -129,6 +129,11 @@ export class Registry {
     return this.#rows.get(node_id) ?? null;
   }
 
+  /** The ids of the registered nodes. */
+  ids(): string[] {
+    return [...this.#rows.keys()];
+  }
+
   /** Registered nodes, newest first. */
   list(request: PageRequest): Promise<Page<NodeRecord>> {
     const paged = request.limit !== undefined || request.cursor !== undefined;
@@ -147,17 +152,20 @@ export class Registry {
     });
   }
 
-  /** The main node, followed by the registered ones, newest first. */
+  /** The main node if agents run there, followed by the registered ones, newest first. */
   async summaries(request: PageRequest): Promise<Page<NodeSummary>> {
-    const main: NodeSummary = {
+    const folders = this.#deps.folders();
+    const main: Omit<NodeSummary, 'folders'> = {
       id: MAIN_NODE,
       name: MAIN_NODE_NAME,
       status: 'connected',
       has_default_root: true,
-      folders: this.#deps.folders(),
     };
     const rows = await this.#deps.store.read((reader) => listNodes(reader));
-    const all = [main, ...rows.map((row) => this.#summary(row))];
+    const all = [
+      ...(folders === null ? [] : [{ ...main, folders }]),
+      ...rows.map((row) => this.#summary(row)),
+    ];
     if (request.limit === undefined && request.cursor === undefined) return { items: all };
     const limit = request.limit ?? limits.page_items_default;
     const [after] = readCursor(request.cursor, 'string') ?? [];

@@ -1,8 +1,7 @@
 /** The route that lists presets, with what is installed on a node. */
 import { z } from 'zod';
-import { nodeId, queryFlag } from '../../api/fields.ts';
+import { NODE_DEFAULT, nodeId, queryFlag } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
-import { MAIN_NODE } from '../../core/node.ts';
 import { permissionGuarantees, presetProtocols, signIns } from './rules/preset.ts';
 
 const presetRecord = z
@@ -51,10 +50,10 @@ export const presetRoutes = {
     summary: 'List presets, and which of them a node has',
     description: 'The result of a node is cached for a minute.',
     query: z.object({
-      node_id: nodeId.default(MAIN_NODE),
+      node_id: nodeId.optional().meta({ description: NODE_DEFAULT }),
       refresh: queryFlag.optional().meta({ description: 'Ask the node again.' }),
     }),
     answers: { 200: z.array(presetRecord) },
-    errors: ['nodeNotFound', 'nodeUnreachable', 'internalGrpcUnavailable'],
+    errors: ['nodeNotFound', 'noLocalNode', 'nodeUnreachable', 'internalGrpcUnavailable'],
   }),
 };

@@ -4,6 +4,6 @@ import { presetHandlers } from './http.ts';
 import { Presets } from './service.ts';
 
 export function openPresets({ clock, nodes }: Core): Feature {
-  const presets = new Presets({ clock, node: (id) => nodes.find(id) });
+  const presets = new Presets({ clock, nodes });
   return { name: 'presets', routes: presetHandlers(presets) };
 }

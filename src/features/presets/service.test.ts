@@ -4,7 +4,7 @@ import { problems } from '../../core/problem.ts';
 import { TestClock } from '../../testing/accounts.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { limits } from './limits.ts';
-import { Presets } from './service.ts';
+import { Presets, type PresetsOptions } from './service.ts';
 
 const caller: Caller = {
   user_id: 'usr_1',
@@ -29,7 +29,14 @@ beforeEach(() => {
     return answer(questions);
   };
   const node = { id: 'main', probe } as Partial<Node> as Node;
-  presets = new Presets({ clock, node: (id) => (id === 'gone' ? null : node) });
+  const nodes: PresetsOptions['nodes'] = {
+    choose: (id = 'main') => id,
+    get: (id) => {
+      if (id === 'gone') throw problems.nodeNotFound();
+      return node;
+    },
+  };
+  presets = new Presets({ clock, nodes });
 });
 
 async function version(refresh = false, node_id = 'main'): Promise<string | null> {

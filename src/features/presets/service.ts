@@ -7,14 +7,14 @@ import type { Node, ProgramFinding } from '../../core/node.ts';
 import { authorize } from '../../core/policy.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Caller } from '../accounts/rules.ts';
+import type { NodeDirectory } from '../feature.ts';
 import { limits } from './limits.ts';
 import { presets } from './rules/catalog.ts';
 import { type PresetRecord, presetRecord, toProgramQuestion } from './rules/preset.ts';
 
 export interface PresetsOptions {
   clock: Clock;
-  /** Null if the node is not registered. */
-  node(id: string): Node | null;
+  nodes: Pick<NodeDirectory, 'get' | 'choose'>;
 }
 
 /** The findings by preset id. */
@@ -34,11 +34,15 @@ export class Presets {
     this.#options = options;
   }
 
-  /** `refresh`: queries the node again. Throws `node not found`, and `node_unreachable` if the node does not answer. */
-  async list(caller: Caller, node_id: string, refresh: boolean): Promise<PresetRecord[]> {
+  /**
+   * `node_id`: by default the main node, or without it the only registered node. `refresh`: queries the node again. Throws
+   * `node not found`, `no_local_node`, and `node_unreachable` if the node does not answer.
+   */
+  async list(caller: Caller, requested: string | undefined, refresh: boolean): Promise<PresetRecord[]> {
     authorize(caller, 'presets.list');
-    const node = this.#options.node(node_id);
-    if (!node) throw problems.nodeNotFound();
+    const { nodes } = this.#options;
+    const node_id = nodes.choose(requested);
+    const node = nodes.get(node_id);
     const findings = await this.#find(node, node_id, refresh);
     return presets.map((preset) => presetRecord(preset, findings.get(preset.id) ?? null));
   }

@@ -184,7 +184,7 @@ export const runRoutes = {
     }),
     unknown_fields: 'ignored',
     answers: { 201: runRecord },
-    errors: ['teamNotFound'],
+    errors: ['teamNotFound', 'noLocalNode'],
   }),
   getRun: route({
     method: 'GET',

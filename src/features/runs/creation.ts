@@ -2,6 +2,7 @@
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import type { NodeDirectory } from '../feature.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import { memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import { insertRun, nextRunNumber, type RunRow, runOfNum } from './queries/runs.ts';
@@ -22,10 +23,15 @@ export interface CreateRun {
   now: number;
 }
 
-/** Creates a run from the team's current definition, and starts it. */
-export async function createRun(tx: Tx, scheduler: Scheduler, request: CreateRun): Promise<RunRow> {
+/** Creates a run from the team's current definition, and starts it. Throws `no_local_node`. */
+export async function createRun(
+  tx: Tx,
+  { scheduler, nodes }: { scheduler: Scheduler; nodes: Pick<NodeDirectory, 'choose'> },
+  request: CreateRun,
+): Promise<RunRow> {
   const { id, team, task_num, input, created_by, now } = request;
   const spec = JSON.parse(team.spec) as TeamSpec;
+  for (const { agent } of spec.members) if (agent) nodes.choose(agent.node_id);
   const run_num = await insertRun(tx, {
     ...{ id, team_num: team.num, task_num, created_by },
     number: await nextRunNumber(tx, team.num),

@@ -9,7 +9,7 @@ import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { humanActorId } from '../actors/rules/actor.ts';
 import type { Audit } from '../audit/service.ts';
-import type { Extensions } from '../feature.ts';
+import type { Extensions, NodeDirectory } from '../feature.ts';
 import { requireTeam } from '../teams/access.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import type { StepSpec } from '../teams/rules/team.ts';
@@ -33,6 +33,7 @@ export interface RunsOptions {
   clock: Clock;
   audit: Audit;
   scheduler: Scheduler;
+  nodes: Pick<NodeDirectory, 'choose'>;
   idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   extensions: Pick<Extensions, 'publishTask' | 'unacknowledgedMail'>;
 }
@@ -59,14 +60,14 @@ export class Runs {
     input: Record<string, unknown>,
     idempotency_key: string | null,
   ): Promise<Run> {
-    const { store, clock, audit, scheduler, extensions } = this.#options;
+    const { store, clock, audit, extensions } = this.#options;
     const id = newId('run');
     return store.write(async (tx) => {
       const team = await requireTeam(tx, caller, 'team.work', team_id);
       const origin = { created_by: caller.user_id, now: clock.now() };
       const title = await taskTitle(tx, team, input);
       const task_num = await createTask(tx, { ...origin, team_num: team.num, title });
-      const run = toRun(await createRun(tx, scheduler, { ...origin, id, team, task_num, input }));
+      const run = toRun(await createRun(tx, this.#options, { ...origin, id, team, task_num, input }));
       const { user_id, ip } = caller;
       await audit.record(tx, {
         event: 'run_created',

@@ -19,8 +19,9 @@ interface FolderReport {
   problem: string | null;
 }
 
-/** Examines the folders in which agents of the main node may work, in the order of the settings. */
+/** Examines the folders in which agents of the main node may work, in the order of the settings; none if none run there. */
 export async function diagnose(settings: Pick<Settings, 'get'>): Promise<Diagnosis> {
+  if (!settings.get('server.local_node')) return { version, folders: [] };
   const listed = folderSettings.flatMap((setting) =>
     settings.get(setting).map((path) => ({ setting, path })),
   );

@@ -17,7 +17,10 @@ export interface TasksNeeds {
 
 export function openTasks(core: Core, { runs, mailbox, tokens }: TasksNeeds): Feature {
   const { scheduler } = runs;
-  const tasks = new Tasks({ ...core, createRun: (tx, input) => createRun(tx, scheduler, input) });
+  const tasks = new Tasks({
+    ...core,
+    createRun: (tx, input) => createRun(tx, { scheduler, nodes: core.nodes }, input),
+  });
   const post = mailbox.mailbox;
   const messages = new Messages({ ...core, logger: core.log, post: (tx, letter) => post.post(tx, letter) });
   return {

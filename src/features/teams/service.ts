@@ -16,7 +16,7 @@ import type { Outbox } from '../../work/outbox.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
-import type { Extensions } from '../feature.ts';
+import type { Extensions, NodeDirectory } from '../feature.ts';
 import { nodeIds } from '../nodes/queries.ts';
 import { requireTeam } from './access.ts';
 import type { Membership } from './membership.ts';
@@ -44,6 +44,7 @@ export interface TeamsOptions {
   membership: Membership;
   outbox: Outbox;
   idempotency: Pick<IdempotencyKeys, 'storeWith'>;
+  nodes: Pick<NodeDirectory, 'choose'>;
   extensions: Pick<Extensions, 'hasOpenRuns'>;
 }
 
@@ -56,6 +57,8 @@ export interface CreateTeam {
   /** Usernames. */
   human_members: string[];
 }
+
+type Nodes = TeamsOptions['nodes'];
 
 export type UpdateTeam = { [Key in keyof CreateTeam]?: CreateTeam[Key] | undefined };
 
@@ -95,14 +98,14 @@ export class Teams {
   /** Throws a 409 if the name or the key is in use, and a 400 for an unknown user. */
   async create(caller: Caller, input: CreateTeam, idempotency_key: string | null): Promise<Team> {
     authorize(caller, 'teams.create');
-    const { store, clock, membership, idempotency } = this.#options;
+    const { store, clock, membership, idempotency, nodes } = this.#options;
     const id = newId('team');
     return store.write(async (tx) => {
       await assertUnused(tx, input);
       const now = clock.now();
       const num = await insertTeam(tx, {
         ...{ id, name: input.name, key: input.key, description: input.description },
-        ...{ spec: storedSpec(input.spec, null) },
+        ...{ spec: storedSpec(nodes, input.spec, null) },
         ...{ version: 1, created_by: caller.user_id, spec_editors: JSON.stringify([editorId(caller)]) },
         ...{ created_at: now, updated_at: now },
       });
@@ -124,7 +127,7 @@ export class Teams {
    * increments the version; an update without changes is not audited.
    */
   update(caller: Caller, team_id: string, version: number, changes: UpdateTeam): Promise<Team> {
-    const { store, clock, membership } = this.#options;
+    const { store, clock, membership, nodes } = this.#options;
     return store.write(async (tx) => {
       const row = await requireTeam(tx, caller, 'team.change', team_id);
       if (row.version !== version) throw problems.teamChanged();
@@ -138,7 +141,7 @@ export class Teams {
         ...(name !== undefined && { name }),
         ...(key !== undefined && { key }),
         ...(description !== undefined && { description }),
-        ...(spec !== undefined && changedSpec(row, spec, caller)),
+        ...(spec !== undefined && changedSpec(nodes, row, spec, caller)),
         version: version + 1,
         updated_at: clock.now(),
       });
@@ -201,9 +204,9 @@ async function assertUnused(reader: Reader, { name, key }: Pick<UpdateTeam, 'nam
 }
 
 /** Records who changed the definition: whose worktrees a run may use depends on it (`features/runs/launcher.ts`). */
-function changedSpec(row: TeamRow, input: SpecInput, caller: Caller): Partial<TeamRow> {
+function changedSpec(nodes: Nodes, row: TeamRow, input: SpecInput, caller: Caller): Partial<TeamRow> {
   const before: TeamSpec = JSON.parse(row.spec);
-  const spec = storedSpec(input, before);
+  const spec = storedSpec(nodes, input, before);
   if (isDeepStrictEqual(JSON.parse(spec), before)) return { spec };
   return { spec, spec_editors: JSON.stringify([...new Set([...parseEditors(row), editorId(caller)])]) };
 }
@@ -213,11 +216,15 @@ function editorId({ user_id, token_id, grant }: Caller): string {
   return grant?.limits ? token_id : user_id;
 }
 
-/** Throws a 400 if `env_keys` names a variable without a value. */
-function storedSpec(input: SpecInput, before: TeamSpec | null): string {
+/** Throws a 400 if `env_keys` names a variable without a value, and `no_local_node`. */
+function storedSpec(nodes: Nodes, input: SpecInput, before: TeamSpec | null): string {
   const { spec, fault } = restoreEnv(input, before);
   if (fault) throw invalid(`${fieldPath(['spec', ...fault.path])} ${fault.message}`);
-  return JSON.stringify(spec);
+  const members = spec.members.map(({ agent, ...member }) => ({
+    ...member,
+    agent: agent && { ...agent, node_id: nodes.choose(agent.node_id) },
+  }));
+  return JSON.stringify({ ...spec, members } satisfies TeamSpec);
 }
 
 async function record(reader: Reader, row: TeamRow): Promise<Team> {

@@ -195,6 +195,11 @@ export class LocalSession {
     });
   }
 
+  /** Resolves when the files have been read that had changed before this call. */
+  async settled(): Promise<void> {
+    await this.#updating;
+  }
+
   /** Resolves when the phase is no longer `starting`. Throws `node_unreachable` if the node closes first. */
   async started(): Promise<void> {
     while (this.phase === 'starting') {

@@ -6,6 +6,7 @@ import type { Io } from '../../../cli/context.ts';
 import { printStatus } from '../../../cli/output.ts';
 import { ask } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
+import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
 import { allowFolder } from '../../settings/commands/allow.ts';
 import { limits } from '../limits.ts';
@@ -14,13 +15,15 @@ import { limits } from '../limits.ts';
 const names = ['src', 'code', 'repos', 'projects', 'Projects', 'git', 'dev', 'Developer', 'work'];
 
 /**
- * If such a folder is found, asks the new root user whether to add it to `safe_paths`. Does nothing without a terminal. A
- * folder that the service rejects is reported; the account exists anyway.
+ * If such a folder is found, asks the new root user whether to add it to `safe_paths`. Does nothing without a terminal, or if
+ * no agents run on the machine of the service. A folder that the service rejects is reported; the account exists anyway.
  */
 export async function offerRepositoryFolder(io: Io, api: Api): Promise<void> {
   if (!io.stdin.isTTY) return;
   const found = await findRepositoryFolder(io.home);
   if (found === null) return;
+  const nodes = await api.all('listNodes', {});
+  if (!nodes.some(({ id }) => id === MAIN_NODE)) return;
   printStatus(
     io,
     printable(`Agents may only work in folders that you allow. Found repositories in ${found}.`),

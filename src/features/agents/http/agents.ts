@@ -29,12 +29,12 @@ type AgentOperations =
   | 'getChange'
   | 'findFiles';
 
-/** `folders`: folders in which agents of the main node may work. `patch_send_ms`: time limit for sending a patch. */
+/** `folders`: folders in which agents of the main node may work; null if none run there. `patch_send_ms`: time limit for sending a patch. */
 export function agentHandlers(
   agents: Agents,
   waits: Pick<AgentWaits, 'until'>,
   forgetting: Forgetting,
-  folders: () => NodeFolders,
+  folders: () => NodeFolders | null,
   { patch_send_ms = limits.patch_send_ms as number } = {},
 ): Pick<Handlers, AgentOperations> {
   // A patch is in memory until its last byte is sent. The queue is fair, so slow clients do not block those of other users.
@@ -48,9 +48,10 @@ export function agentHandlers(
       const { caller, body, query, idempotency_key } = call;
       const options = { replace: query.replace ?? false };
       const agent = await agents.create(caller, body, idempotency_key, options).catch((error: unknown) => {
-        throw body.node_id === MAIN_NODE
-          ? withAllowedPaths(error, folders(), { workdir: body.workdir, repo: body.worktree_repo })
-          : error;
+        const main_folders = (body.node_id ?? MAIN_NODE) === MAIN_NODE ? folders() : null;
+        throw main_folders === null
+          ? error
+          : withAllowedPaths(error, main_folders, { workdir: body.workdir, repo: body.worktree_repo });
       });
       const namesakes = await agents.namesakes(agent, limits.warned_ids_max);
       if (namesakes.count > 0) call.setHeader('x-warning', nameWarning(namesakes));

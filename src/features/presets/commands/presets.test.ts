@@ -53,7 +53,7 @@ test('presets ls shows what is installed and the next step', async () => {
     'plain\tCommand\t-\t-\t-\tno\t-\t-',
     '',
   ]);
-  expect(query).toEqual({ node_id: 'main' });
+  expect(query).toEqual({});
 });
 
 test('presets ls queries the given node, with --refresh again, and prints JSON', async () => {

@@ -40,7 +40,7 @@ export function addPresets(program: Command, context: Context): void {
 
   remote(presets, 'ls', 'list presets, and which are installed and signed in on a node')
     .alias('list')
-    .option('--node <id>', 'node to check; default: the main node')
+    .option('--node <id>', 'node to check; default: the main node, or the only node')
     .option('--refresh', 'check again instead of using a result from the last minute')
     .action(async (options: Options) => {
       const api = await connect(context, options);

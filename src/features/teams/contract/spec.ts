@@ -4,10 +4,9 @@
  * unique steps, their members, their dependencies, cycles.
  */
 import { z } from 'zod';
-import { bounded, name, nodeId } from '../../../api/fields.ts';
+import { bounded, NODE_DEFAULT, name, nodeId } from '../../../api/fields.ts';
 import { validate } from '../../../api/validate.ts';
 import { limits as sharedLimits } from '../../../base/limits.ts';
-import { MAIN_NODE } from '../../../core/node.ts';
 import { problems } from '../../../core/problem.ts';
 import { argv, command, env, envKey } from '../../agents/contract.ts';
 import {
@@ -86,7 +85,7 @@ const memberAgent = z
       description:
         '`auto`: the protocol of the preset, else `plain`. A member that speaks ACP has one agent.',
     }),
-    node_id: nodeId.default(MAIN_NODE),
+    node_id: nodeId.optional().meta({ description: NODE_DEFAULT }),
     workdir: path,
     worktree_mode: z.enum(worktreeModes).optional().meta({
       description: 'Default: `create_worktree` if there is a `worktree_repo`, otherwise `use_existing`.',

@@ -84,6 +84,7 @@ export const teamRoutes = {
       'needsEmpty',
       'needsUndefined',
       'stepCycle',
+      'noLocalNode',
       'teamExists',
       'teamKeyExists',
     ],
@@ -116,7 +117,7 @@ export const teamRoutes = {
     }),
     unknown_fields: 'ignored',
     answers: { 200: teamRecord },
-    errors: ['teamNotFound', 'versionRequired', 'teamChanged', 'teamExists', 'teamKeyExists'],
+    errors: ['teamNotFound', 'versionRequired', 'teamChanged', 'noLocalNode', 'teamExists', 'teamKeyExists'],
   }),
   deleteTeam: route({
     method: 'DELETE',

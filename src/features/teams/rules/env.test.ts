@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { specOf } from '../../../testing/team.ts';
 import { ACP_AGENT } from '../../../testing/team-runs.ts';
 import { redactSpec, restoreEnv } from './env.ts';
-import type { SpecInput, TeamSpec } from './team.ts';
+import type { SpecInput, TeamSpec, UnplacedSpec } from './team.ts';
 
 function withEnv(envs: Record<string, Record<string, string>>): TeamSpec {
   const spec = specOf(Object.keys(envs));
@@ -23,7 +23,7 @@ function returned(spec: TeamSpec, rename = (id: string) => id): SpecInput {
   return { ...spec, members };
 }
 
-const envs = (spec: TeamSpec | null) =>
+const envs = (spec: UnplacedSpec | null) =>
   spec && Object.fromEntries(spec.members.map(({ member_id, agent }) => [member_id, agent?.env]));
 
 test('the shown definition has names of variables and no values', () => {

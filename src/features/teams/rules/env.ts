@@ -1,7 +1,7 @@
 /** Variables of members' agents in a team's definition (pure): values are stored and never shown. */
 import { limits } from '../../../base/limits.ts';
 import type { SpecFault } from './spec.ts';
-import type { Member, RedactedSpec, SpecInput, TeamSpec } from './team.ts';
+import type { Member, RedactedSpec, SpecInput, TeamSpec, UnplacedSpec } from './team.ts';
 
 /** The definition with the names of its variables in place of their values. */
 export function redactSpec(spec: TeamSpec): RedactedSpec {
@@ -20,8 +20,8 @@ export function redactSpec(spec: TeamSpec): RedactedSpec {
 export function restoreEnv(
   input: SpecInput,
   before: TeamSpec | null,
-): { spec: TeamSpec; fault: null } | { spec: null; fault: SpecFault } {
-  const members: Member[] = [];
+): { spec: UnplacedSpec; fault: null } | { spec: null; fault: SpecFault } {
+  const members: UnplacedSpec['members'] = [];
   for (const [index, member] of input.members.entries()) {
     if (member.agent === null) {
       members.push({ ...member, agent: null });

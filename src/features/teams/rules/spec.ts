@@ -1,5 +1,5 @@
 /** Checks the consistency of a team's definition. `features/teams/contract/spec.ts` checks its form first. */
-import type { TeamSpec } from './team.ts';
+import type { UnplacedSpec } from './team.ts';
 
 /** Part of actor ids, so it contains no `@` and `:`. */
 export const MEMBER_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -10,11 +10,11 @@ export interface SpecFault {
 }
 
 /** The first rule that the definition violates, or null. */
-export function specFault(spec: TeamSpec): SpecFault | null {
+export function specFault(spec: UnplacedSpec): SpecFault | null {
   return memberFault(spec) ?? stepFault(spec);
 }
 
-function memberFault({ members, leader_member_id }: TeamSpec): SpecFault | null {
+function memberFault({ members, leader_member_id }: UnplacedSpec): SpecFault | null {
   const ids = members.map(({ member_id }) => member_id);
   const twice = firstRepeat(ids);
   if (twice !== -1) return { path: ['members', twice, 'member_id'], message: 'must be unique' };
@@ -29,7 +29,7 @@ function memberFault({ members, leader_member_id }: TeamSpec): SpecFault | null 
   return null;
 }
 
-function stepFault({ members, steps }: TeamSpec): SpecFault | null {
+function stepFault({ members, steps }: UnplacedSpec): SpecFault | null {
   const keys = steps.map(({ step_key }) => step_key);
   const twice = firstRepeat(keys);
   if (twice !== -1) return { path: ['steps', twice, 'step_key'], message: 'must be unique' };

@@ -54,8 +54,13 @@ export interface TeamSpec {
   max_rounds: number;
 }
 
+type UnplacedAgent = Omit<MemberAgent, 'node_id'> & { node_id?: string | undefined };
+
+/** A definition of which agents may lack a node. */
+export type UnplacedSpec = WithAgents<UnplacedAgent>;
+
 /** A definition from a request: `env_keys` names variables that keep their value. */
-export type SpecInput = WithAgents<MemberAgent & { env_keys?: string[] | undefined }>;
+export type SpecInput = WithAgents<UnplacedAgent & { env_keys?: string[] | undefined }>;
 
 /** A definition in a response: values of variables are write-only, and `env_keys` has their names. */
 export type RedactedSpec = WithAgents<Omit<MemberAgent, 'env'> & { env_keys: string[] }>;

@@ -129,7 +129,8 @@ export function NodeField({ form, nodes }: { form: FormState; nodes: readonly No
     label: node.status === 'connected' ? node.name : `${node.name} (${node.status})`,
   }));
   if (!choices.some(({ value }) => value === node_id)) {
-    choices.push({ value: node_id, label: node_id === 'main' ? 'Main Node' : node_id });
+    // Until the nodes are loaded, it is not known whether there is a main node.
+    choices.push({ value: node_id, label: node_id === 'main' ? '…' : node_id });
   }
   return (
     <Field label="Node" error={form.problems.node_id}>

@@ -1,10 +1,13 @@
 /** The new-agent form: the first prompt, then where the agent works and how. Everything else is under Advanced. */
+import { Link } from '@tanstack/react-router';
 import { type FormEvent, type KeyboardEvent, useEffect, useRef } from 'react';
 import { errorMessage } from '../../api/client.ts';
-import { Button } from '../../ui/button.tsx';
+import { useSession } from '../../api/session.ts';
+import { Button, buttonClass } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { MOD } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
+import { Empty } from '../../ui/states.tsx';
 import {
   Advanced,
   BranchField,
@@ -21,7 +24,12 @@ import { RepositoryField } from './repository.tsx';
 import { useNewAgent } from './use-new-agent.ts';
 
 export function NewAgent() {
-  const { form, nodes, presets, assumed_name, submit, isPending } = useNewAgent();
+  const state = useNewAgent();
+  return state.has_no_nodes ? <NoNodes /> : <NewAgentForm state={state} />;
+}
+
+function NewAgentForm({ state }: { state: ReturnType<typeof useNewAgent> }) {
+  const { form, nodes, presets, assumed_name, submit, isPending } = state;
   const { draft, problems, shape, change } = form;
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
@@ -74,6 +82,24 @@ export function NewAgent() {
         <Preview form={form} />
         <Advanced form={form} />
       </form>
+    </Screen>
+  );
+}
+
+/** Shown if agents cannot run on the machine of the service, and no other machine is registered. */
+function NoNodes() {
+  const is_root = useSession()?.user.role === 'root';
+  return (
+    <Screen title="New agent" back={{ to: '/agents', label: 'agents' }}>
+      <Empty title="Agents run on nodes, and there are no nodes yet.">
+        {is_root ? (
+          <Link to="/nodes" className={buttonClass('primary')}>
+            Open Nodes
+          </Link>
+        ) : (
+          <p className="text-muted">Ask a root user to register one.</p>
+        )}
+      </Empty>
     </Screen>
   );
 }

@@ -4,6 +4,7 @@ import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { Problem, settingForRefusedPath } from '../../../core/problem.ts';
 import { errorMessage } from '../../api/client.ts';
+import { defaultNode } from '../../api/default-node.ts';
 import {
   agentsQuery,
   nodesQuery,
@@ -34,14 +35,14 @@ export function useNewAgent() {
   const navigate = useNavigate();
   const router = useRouter();
   const client = useQueryClient();
-  const { data: nodes = [] } = useQuery(nodesQuery);
+  const { data: listed_nodes } = useQuery(nodesQuery);
+  const nodes = listed_nodes ?? [];
   const { data: agents = [] } = useQuery(agentsQuery);
   const { written, remembered, write, finish } = useStoredDraft();
   const { shape: _, preset_name, ...last } = remembered;
   const linked = linked_preset === undefined ? {} : { preset: linked_preset };
-  const wanted = written.node_id ?? last.node_id ?? EMPTY.node_id;
   // A node may have been removed.
-  const node_id = nodes.length === 0 || nodes.some(({ id }) => id === wanted) ? wanted : EMPTY.node_id;
+  const node_id = defaultNode(nodes, written.node_id ?? last.node_id);
   const chosen: Written = { ...last, ...linked, ...written, node_id };
   const preset_id = chosen.preset ?? EMPTY.preset;
   const presets = useQuery(presetsQuery(node_id));
@@ -94,6 +95,7 @@ export function useNewAgent() {
   };
   return {
     ...{ form, nodes, presets },
+    has_no_nodes: listed_nodes?.length === 0,
     assumed_name: remembered.preset === preset_id ? (preset_name ?? preset_id) : nameOfPreset(preset_id),
     submit: () => {
       if (!create.isPending) create.mutate();

@@ -112,9 +112,11 @@ function NodesBeside({
           <ListNote
             rows={nodes.length}
             title={
-              records.length === 0
-                ? 'No other nodes. Register a machine to run agents on it too.'
-                : 'A node is a machine that runs agents for this service. Register one for each machine.'
+              nodes.length === 0
+                ? 'No nodes yet. Register a machine to run agents on it.'
+                : records.length === 0
+                  ? 'No other nodes. Register a machine to run agents on it too.'
+                  : 'A node is a machine that runs agents for this service. Register one for each machine.'
             }
             cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
             operation="registerAgentNode"

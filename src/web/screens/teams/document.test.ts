@@ -4,7 +4,9 @@ import {
   type Doc,
   drawable,
   freeName,
+  type Json,
   parse,
+  placeMembers,
   put,
   removeStep,
   renameMember,
@@ -71,6 +73,20 @@ describe('renaming', () => {
   test('one of two members with the same name changes nothing else', () => {
     const doc = put(team(), ['spec', 'members', 1, 'member_id'], 'lead');
     expect(at(renameMember(doc, 1, 'api'), ['spec', 'leader_member_id'])).toBe('lead');
+  });
+});
+
+test('agents of members get a node only if they have none', () => {
+  const agents: Json[] = [{ command: 'a' }, { command: 'b', node_id: 'box' }, null];
+  const doc = placeMembers({ spec: { members: agents.map((agent) => ({ agent })) } }, 'gpu-1');
+  expect(doc).toEqual({
+    spec: {
+      members: [
+        { agent: { command: 'a', node_id: 'gpu-1' } },
+        { agent: { command: 'b', node_id: 'box' } },
+        { agent: null },
+      ],
+    },
   });
 });
 

@@ -98,6 +98,16 @@ export function renameMember(doc: Doc, index: number, name: string): Doc {
   return next;
 }
 
+/** Gives the node to all agents of members that have none. */
+export function placeMembers(doc: Doc, node_id: string): Doc {
+  let next = doc;
+  for (const [index, { agent }] of getList(doc, ['spec', 'members']).entries()) {
+    if (isObject(agent) && (agent.node_id ?? '') === '')
+      next = put(next, ['spec', 'members', index, 'agent', 'node_id'], node_id);
+  }
+  return next;
+}
+
 /** Renames a step, also in the dependencies of other steps. */
 export function renameStep(doc: Doc, index: number, key: string): Doc {
   const before = getText(doc, ['spec', 'steps', index, 'step_key']);

@@ -2,13 +2,15 @@
  * The team editor: a form and a JSON field that edit the same text, and a graph of its steps. The text is kept as a draft
  * until it is saved, through reloads, errors and version conflicts.
  */
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useEffect, useRef, useState } from 'react';
+import { MAIN_NODE } from '../../../core/node.ts';
 import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
+import { defaultNode } from '../../api/default-node.ts';
 import { keys } from '../../api/keys.ts';
-import type { TeamRecord } from '../../api/queries.ts';
+import { nodesQuery, type TeamRecord } from '../../api/queries.ts';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
@@ -18,7 +20,16 @@ import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Segmented } from '../../ui/segmented.tsx';
 import { Conflict } from './conflict.tsx';
-import { type Doc, drawable, formatDocument, isObject, type Path, parse, write } from './document.ts';
+import {
+  type Doc,
+  drawable,
+  formatDocument,
+  isObject,
+  type Path,
+  parse,
+  placeMembers,
+  write,
+} from './document.ts';
 import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
 
@@ -52,6 +63,7 @@ export function Editor({
   const queries = useQueryClient();
   const navigate = useNavigate();
   const online = useOnline();
+  const { data: nodes = [] } = useQuery(nodesQuery);
   const [held, setHeld] = useDraft(draft);
   const parsed_draft = readDraft(held);
   const version = parsed_draft?.version ?? team?.version ?? null;
@@ -74,7 +86,7 @@ export function Editor({
   };
 
   const save = useAct(
-    (saving: Saving, idempotency_key) => send(team, saving, idempotency_key),
+    (saving: Saving, idempotency_key) => send(team, placed(saving, nodes), idempotency_key),
     (saved) => {
       setHeld('');
       queries.setQueryData(keys.team(saved.id), saved);
@@ -268,6 +280,15 @@ function readDraft(held: string): Saving | null {
   } catch {
     return null;
   }
+}
+
+/** Without a main node, the service has no default for the nodes of members if there are several. */
+function placed(saving: Saving, nodes: readonly { id: string }[]): Saving {
+  const { doc } = parse(saving.text);
+  const node_id = defaultNode(nodes);
+  return doc === null || node_id === MAIN_NODE
+    ? saving
+    : { ...saving, text: write(placeMembers(doc, node_id)) };
 }
 
 function send(team: TeamRecord | null, { text, version }: Saving, idempotency_key: string) {

@@ -2,7 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { X } from 'lucide-react';
 import { defaultWorktreeMode } from '../../../features/agents/rules.ts';
-import { presetsQuery } from '../../api/queries.ts';
+import { defaultNode } from '../../api/default-node.ts';
+import { nodesQuery, presetsQuery } from '../../api/queries.ts';
 import { IconButton } from '../../ui/button.tsx';
 import { Disclosure } from '../../ui/disclosure.tsx';
 import { permissionChoices } from '../../ui/permission-mode.tsx';
@@ -18,7 +19,9 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
   const path = ['spec', 'members', index] as const;
   const agent = at(doc, [...path, 'agent']);
   const name = getText(doc, [...path, 'member_id']);
-  const { data: presets = [] } = useQuery(presetsQuery('main'));
+  const { data: nodes = [] } = useQuery(nodesQuery);
+  const node_id = getText(doc, [...path, 'agent', 'node_id']) || defaultNode(nodes);
+  const { data: presets = [] } = useQuery(presetsQuery(node_id));
   const preset = getText(doc, [...path, 'agent', 'preset']);
   const kind = !isObject(agent) ? EXTERNAL : preset || COMMAND;
   const setKind = (next: string) => {
@@ -98,7 +101,21 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                   />
                 )}
               </DocField>
-              <DocField form={form} path={[...path, 'agent', 'node_id']} label="Node" hint="Default: main" />
+              <DocField form={form} path={[...path, 'agent', 'node_id']} label="Node">
+                {(control) => (
+                  <Select
+                    {...control}
+                    value={node_id}
+                    onChange={(value) => onChange(put(doc, [...path, 'agent', 'node_id'], value))}
+                    choices={[
+                      ...nodes.map(({ id, name: title }) => ({ value: id, label: title })),
+                      ...(nodes.some(({ id }) => id === node_id)
+                        ? []
+                        : [{ value: node_id, label: nodes.length === 0 ? '…' : `${node_id} (not a node)` }]),
+                    ]}
+                  />
+                )}
+              </DocField>
             </div>
             <DocField form={form} path={[...path, 'agent', 'permission_mode']} label="Permissions">
               {(control) => (
