@@ -3,10 +3,11 @@
  * key from outside the database, because request bodies contain passwords and responses contain new tokens. If a request
  * fails before its response, its row remains without a response, and a repeated request runs with the same ids.
  */
-import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { idFromKeyed } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
+import { seal, unseal } from '../base/sealing.ts';
 import { subkey } from '../base/secret-key.ts';
 import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
 import { problems } from '../core/problem.ts';
@@ -30,9 +31,6 @@ export interface IdempotencyDeps {
   /** 32 bytes, see `secret-key.ts`. */
   key: Uint8Array;
 }
-
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 
 export class IdempotencyKeys implements Idempotency {
   readonly #store: Store;
@@ -145,24 +143,16 @@ export class IdempotencyKeys implements Idempotency {
   }
 
   #seal(user_id: string, key: string, body: unknown): string {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#sealKey, nonce).setAAD(bound(user_id, key));
-    const sealed = [cipher.update(JSON.stringify(body), 'utf8'), cipher.final()];
-    return JSON.stringify(Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]).toString('base64'));
+    const text = JSON.stringify(body);
+    return JSON.stringify(seal(this.#sealKey, bound(user_id, key), Buffer.from(text)).toString('base64'));
   }
 
   #unseal(user_id: string, key: string, text: string): unknown {
     const bytes = Buffer.from(JSON.parse(text) as string, 'base64');
-    const cipher = createDecipheriv('aes-256-gcm', this.#sealKey, bytes.subarray(0, NONCE_BYTES), {
-      authTagLength: TAG_BYTES,
-    })
-      .setAAD(bound(user_id, key))
-      .setAuthTag(bytes.subarray(-TAG_BYTES));
-    const open = [cipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), cipher.final()];
-    return JSON.parse(Buffer.concat(open).toString('utf8'));
+    return JSON.parse(unseal(this.#sealKey, bound(user_id, key), bytes).toString('utf8'));
   }
 }
 
-function bound(user_id: string, key: string): Buffer {
-  return Buffer.from(JSON.stringify([user_id, key]));
+function bound(user_id: string, key: string): string {
+  return JSON.stringify([user_id, key]);
 }

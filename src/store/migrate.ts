@@ -31,6 +31,7 @@ import { sql as waitingRuns } from './migrations/0025_waiting_runs.ts';
 import { sql as factCursors } from './migrations/0026_fact_cursors.ts';
 import { sql as stoppedByRun } from './migrations/0027_stopped_by_run.ts';
 import { sql as runTitles } from './migrations/0028_run_titles.ts';
+import { sql as planes } from './migrations/0029_planes.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -62,6 +63,7 @@ export const migrations: readonly string[] = [
   factCursors,
   stoppedByRun,
   runTitles,
+  planes,
 ];
 
 /** The database has a newer schema than this program. */

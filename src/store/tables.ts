@@ -4,9 +4,16 @@
 import type { AccountsTables } from './tables/accounts.ts';
 import type { AgentsTables } from './tables/agents.ts';
 import type { EventsTables } from './tables/events.ts';
+import type { PlanesTables } from './tables/planes.ts';
 import type { TeamsTables } from './tables/teams.ts';
 import type { WorkTables } from './tables/work.ts';
 
-export interface Tables extends AccountsTables, AgentsTables, TeamsTables, EventsTables, WorkTables {
+export interface Tables
+  extends AccountsTables,
+    AgentsTables,
+    TeamsTables,
+    EventsTables,
+    WorkTables,
+    PlanesTables {
   meta: { key: string; value: string };
 }

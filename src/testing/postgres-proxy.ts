@@ -16,6 +16,7 @@ export class PostgresProxy {
   readonly #sockets = new Set<Socket>();
   #lose: LostPart | null = null;
   #refuse = false;
+  #paused = false;
 
   private constructor(url: string, server: Server, folder: string) {
     this.url = url;
@@ -54,6 +55,17 @@ export class PostgresProxy {
     this.#refuse = false;
   }
 
+  /** Passes nothing on until `resume`, not even the end of a connection. */
+  pause(): void {
+    this.#paused = true;
+    for (const socket of this.#sockets) socket.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    for (const socket of this.#sockets) socket.resume();
+  }
+
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
@@ -85,6 +97,7 @@ export class PostgresProxy {
       if (lost) client.destroy();
       else client.write(data);
     });
+    if (this.#paused) this.pause();
     // The server does not notice that the client of a lost commit is gone.
     client.on('close', () => lost || server.destroy());
     server.on('close', () => client.destroy());

@@ -3,8 +3,9 @@
  * stores its private half, encrypted with a key that is stored outside the database. A device subscribes for one key pair
  * and must subscribe again if the pair changes.
  */
-import { createCipheriv, createDecipheriv, createECDH, hkdfSync, randomBytes } from 'node:crypto';
+import { createECDH, hkdfSync } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
+import { seal, unseal } from '../../base/sealing.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import { expireSubscriptions, findPushKey, putPushKey } from './queries.ts';
 
@@ -14,8 +15,6 @@ export interface PushKeyPair {
   privateKey: string;
 }
 
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 const PRIVATE_BYTES = 32;
 const CHANGED = 'the keys of the service have changed: open svc on this device';
 
@@ -68,23 +67,14 @@ export class PushKeys {
   }
 
   #seal({ publicKey, privateKey }: PushKeyPair): Uint8Array {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#sealKey, nonce).setAAD(Buffer.from(publicKey));
-    const sealed = [cipher.update(privateKey, 'base64url'), cipher.final()];
-    return Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]);
+    return seal(this.#sealKey, publicKey, Buffer.from(privateKey, 'base64url'));
   }
 
   /** Null if it was encrypted with another key, which means that the database came from another installation. */
   #open({ public_key, sealed }: { public_key: string; sealed: Uint8Array }): PushKeyPair | null {
-    const bytes = Buffer.from(sealed);
     try {
-      const cipher = createDecipheriv('aes-256-gcm', this.#sealKey, bytes.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      })
-        .setAAD(Buffer.from(public_key))
-        .setAuthTag(bytes.subarray(-TAG_BYTES));
-      const open = [cipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), cipher.final()];
-      return { publicKey: public_key, privateKey: Buffer.concat(open).toString('base64url') };
+      const opened = unseal(this.#sealKey, public_key, sealed);
+      return { publicKey: public_key, privateKey: opened.toString('base64url') };
     } catch {
       return null;
     }

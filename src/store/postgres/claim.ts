@@ -6,28 +6,19 @@
  * new claim changes the number while it keeps out all write transactions: those of an earlier plane that had begun have
  * ended before, and later ones find the new number. This depends on no clock.
  */
-import pg from 'pg';
+import type pg from 'pg';
 import { sleep } from '../../base/async.ts';
 import { describeDatabase, parseDatabaseUrl } from '../../core/database-url.ts';
 import { Problem } from '../../core/problem.ts';
 import type { PostgresServer } from '../store.ts';
-import { clientConfig } from './client-config.ts';
+import { connect } from './connect.ts';
 import type { PostgresOptions, Result } from './connection.ts';
 import { isLockTimeout, mayBeStarting, reasonOf } from './errors.ts';
 import { PLACE } from './history.ts';
 import { limits } from './limits.ts';
+import { tryLock } from './lock.ts';
 import { checkSupported, migrate } from './migrate.ts';
-
-/** Any number that no other program uses for a lock in this database. */
-export const LOCK = 7_782_115_202;
-
-/** Server settings for the connection that holds the lock, so that the server notices when the plane's machine is gone. */
-const NOTICE_LOSS = {
-  tcp_keepalives_idle: '4',
-  tcp_keepalives_interval: '2',
-  tcp_keepalives_count: '3',
-  tcp_user_timeout: String(limits.claim_unreachable_ms_max),
-};
+import { waitForTurn } from './standby.ts';
 
 const NUMBER = 'SELECT number FROM plane_claim';
 
@@ -64,25 +55,25 @@ export class Claim {
   }
 
   /**
-   * Waits for the claim of a plane that has just ended, and creates or upgrades the schema. Throws the problem
-   * `database_in_use` or `database_unreachable`, `DatabaseTooNew`, `UnsupportedDatabase`, or the driver's error.
+   * Waits for the claim of a plane that has just ended, or as one of several planes until none of the others is active, and
+   * creates or upgrades the schema. Throws the problem `database_in_use` or `database_unreachable`, `DatabaseTooNew`,
+   * `UnsupportedDatabase`, the driver's error, or what `waitForTurn` throws.
    */
   static async acquire(options: PostgresOptions): Promise<Claim> {
-    const client = await connectPatiently(options);
+    let client = await connectPatiently(options);
     try {
       await checkSupported(client);
-      const end_ms = performance.now() + limits.claim_wait_ms;
-      while (!(await tryLock(client))) {
-        if (performance.now() >= end_ms) throw await inUse(client, options);
-        await sleep(limits.reconnect_ms);
-      }
+      if (options.member) client = await waitForTurn(client, options, options.member);
+      else await waitForPredecessor(client, options);
       // An earlier plane must not write any more while the schema changes.
       const is_new = !(await hasClaims(client));
       if (!is_new) await take(client, options);
       const steps = await migrate(options);
       if (steps > 0) options.log.info({ steps }, 'database schema is up to date');
       if (is_new) await take(client, options);
-      return new Claim(options, client, await held(client));
+      const now = await held(client);
+      await options.member?.beat(client, now.number);
+      return new Claim(options, client, now);
     } catch (error) {
       await client.end().catch(() => {});
       throw error;
@@ -100,7 +91,9 @@ export class Claim {
     this.#closing.abort();
     this.#connected.abort();
     await this.#watching;
-    await this.#client?.end().catch(() => {});
+    const client = this.#client;
+    if (client !== null) await this.#options.member?.leave(client).catch(() => {});
+    await client?.end().catch(() => {});
   }
 
   #lose(message: string): Problem {
@@ -115,11 +108,14 @@ export class Claim {
   async #watch(): Promise<void> {
     let is_logged = false;
     while (!this.#closing.signal.aborted && this.#lost === null) {
-      await sleep(limits.claim_check_ms, this.#connected.signal);
+      await this.#pause();
       if (this.#closing.signal.aborted) return;
       try {
         if (this.#connected.signal.aborted) await this.#connectAgain();
-        if (this.#client !== null) this.check(await this.#client.query<{ number: string }>(NUMBER));
+        if (this.#client !== null) {
+          this.check(await this.#client.query<{ number: string }>(NUMBER));
+          await this.#options.member?.beat(this.#client, this.#number);
+        }
         is_logged = false;
       } catch (error) {
         if (error === this.#lost) return;
@@ -131,6 +127,13 @@ export class Claim {
         await sleep(limits.reconnect_ms, this.#closing.signal);
       }
     }
+  }
+
+  async #pause(): Promise<void> {
+    const { signal } = this.#connected;
+    const { member } = this.#options;
+    if (member) await member.changed.wait(limits.claim_check_ms, signal);
+    else await sleep(limits.claim_check_ms, signal);
   }
 
   #drop(): void {
@@ -173,18 +176,6 @@ function lossOf(client: pg.Client): AbortController {
   return controller;
 }
 
-/** Opens a connection of its own. The caller ends it. Throws the driver's error. */
-export async function connect(server: PostgresServer): Promise<pg.Client> {
-  const client = new pg.Client({
-    ...clientConfig(server, NOTICE_LOSS),
-    query_timeout: limits.claim_answer_ms_max,
-  });
-  // Queries report the loss of the connection. Without a listener, it would end the process too.
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
-
 /** Waits while the server starts. Throws the problem `database_unreachable`. */
 async function connectPatiently(options: PostgresOptions): Promise<pg.Client> {
   const end_ms = performance.now() + (options.lost_ms_max ?? limits.lost_ms_max);
@@ -203,9 +194,12 @@ async function connectPatiently(options: PostgresOptions): Promise<pg.Client> {
   }
 }
 
-async function tryLock(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ held: boolean }>(`SELECT pg_try_advisory_lock(${LOCK}) AS held`);
-  return rows[0]!.held;
+async function waitForPredecessor(client: pg.Client, options: PostgresOptions): Promise<void> {
+  const end_ms = performance.now() + limits.claim_wait_ms;
+  while (!(await tryLock(client))) {
+    if (performance.now() >= end_ms) throw await inUse(client, options);
+    await sleep(limits.reconnect_ms);
+  }
 }
 
 async function hasClaims(client: pg.Client): Promise<boolean> {

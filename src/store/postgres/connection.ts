@@ -8,6 +8,7 @@ import { toParameter, types } from './dialect.ts';
 import { Disconnected, isDisconnection } from './errors.ts';
 import { HISTORY } from './history.ts';
 import { limits } from './limits.ts';
+import type { Member } from './member.ts';
 
 /**
  * What one statement returned; `command` is for example `COMMIT`, and `changes` how many rows it selected or changed.
@@ -62,6 +63,8 @@ export interface PostgresOptions extends PostgresServer {
   connections?: number;
   /** The plane that opens the database, for others that find it in use, for example `pid 1 on host`. */
   holder?: string;
+  /** Set if several planes share the database: then this one waits until none of the others is active. */
+  member?: Member;
   /** Called once if another plane has taken the database over. Nothing can be written any more. */
   onClaimLost?: (problem: Problem) => void;
 }

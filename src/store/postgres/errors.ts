@@ -33,6 +33,11 @@ export function isDisconnection(error: unknown): boolean {
   return state === null || state.startsWith('08') || endings.has(state);
 }
 
+/** Whether a table does not exist, because an earlier version made the schema. */
+export function isUndefinedTable(error: unknown): boolean {
+  return sqlState(error) === '42P01';
+}
+
 /** Whether a lock was not obtained within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03';

@@ -1,7 +1,8 @@
 /** Examines a database for `svc doctor`. Changes nothing. */
 import type { PostgresServer } from '../store.ts';
-import { connect, LOCK } from './claim.ts';
+import { connect } from './connect.ts';
 import { reasonOf } from './errors.ts';
+import { LOCK } from './lock.ts';
 import { checkSupported } from './migrate.ts';
 
 /** What is at the URL of a database. */

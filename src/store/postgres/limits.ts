@@ -19,6 +19,14 @@ export const limits = {
   claim_wait_ms: 3_000,
   /** Interval at which a plane checks that it has its claim, and between attempts to get it back. */
   claim_check_ms: 1_000,
+  /** Interval between attempts of a plane that stands by to get the claim. */
+  standby_attempt_ms: 250,
+  /** How long a plane that stands by waits after it has lost its connection and has a new one. */
+  standby_yield_ms: 2_000,
+  /** A plane that stands by looks which plane is active each time after this many attempts: once a second. */
+  standby_attempts_per_look: 4,
+  /** A plane that shows no sign of life at so many looks in a row is replaced. */
+  silent_looks_max: 8,
   /** A connection to PostgreSQL that does not answer a check of the claim for this long is closed. */
   claim_answer_ms_max: 5_000,
   /** PostgreSQL releases the claim of a plane that it cannot reach for this long. */

@@ -222,7 +222,13 @@ export class WriteTransaction extends ReadTransaction implements Tx {
   }
 
   override async commit(): Promise<void> {
-    await this.claimed();
+    try {
+      await this.claimed();
+    } catch (error) {
+      // The next user of the connection would be in this transaction.
+      this.finish();
+      throw error;
+    }
     // Without the id, the outcome of a lost commit could not be looked up.
     await this.#xid_read?.catch(() => {});
     await super.commit();
