@@ -27,6 +27,7 @@ import { replay } from './rows/replay.ts';
 import { requests } from './rows/requests.ts';
 import { sandbox } from './rows/sandbox.ts';
 import { start } from './rows/start.ts';
+import { takeover } from './rows/takeover.ts';
 import { runsAtOnce, teams } from './rows/teams.ts';
 import { stall, throughput } from './rows/throughput.ts';
 import { runRows } from './run.ts';
@@ -56,6 +57,7 @@ const rows: Row[] = [
   remoteThroughput,
   remoteMemory,
   remoteOutage,
+  takeover,
 ];
 
 const measured = await runRows(rows);

@@ -47,4 +47,9 @@ export const topics: readonly Topic[] = [
       'The same agents on a node that joined over loopback, so the link is measured and the network is not.',
     rows: ['remote-latency', 'remote-throughput', 'remote-memory', 'remote-outage'],
   },
+  {
+    title: 'Several control planes',
+    about: 'What clients notice when one of two control planes that share a database ends.',
+    rows: ['takeover'],
+  },
 ];

@@ -754,6 +754,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   getUser: missing(problems.userNotFound, { user_id: 'none' }),
   updateUser: missing(problems.userNotFound, { user_id: 'none' }, { role: 'root' }),
   deleteUser: missing(problems.userNotFound, { user_id: 'none' }),
+  listPlanes: plain,
   listAudit: plain,
   verifyAudit: plain,
   getConfig: plain,

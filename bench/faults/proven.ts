@@ -22,6 +22,26 @@ export const kills: FaultRow = {
   },
 };
 
+export const takeovers: FaultRow = {
+  number: 50,
+  fault:
+    'three planes that share a database, and two nodes: kill -9, SIGTERM and SIGSTOP of planes, planes cut off from PostgreSQL, lost connections, and kill -9 of nodes, at random',
+  expected: 'no byte, approval or step is lost or repeated, whichever plane a client uses',
+  default_n: 100,
+  run: async (n, seed) => {
+    const tally = new Tally();
+    const set = { SVC_TEST_LONG: '1', SVC_TEST_KILLS: String(n), SVC_TEST_SEED: String(seed) };
+    Object.assign(process.env, set);
+    try {
+      await runTests(tally, ['test/cluster-kills.test.ts']);
+    } finally {
+      for (const name of Object.keys(set)) delete process.env[name];
+    }
+    tally.measure(`${n} faults at random moments`);
+    return tally.outcome();
+  },
+};
+
 export const access: FaultRow = {
   number: 46,
   fault: 'every route by every role, on the user’s own and other users’ resources, at every entry point',

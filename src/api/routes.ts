@@ -2,6 +2,7 @@
 import { accountRoutes } from '../features/accounts/contract/accounts.ts';
 import { adminRoutes } from '../features/accounts/contract/admin.ts';
 import { agentRoutes } from '../features/agents/contract.ts';
+import { clusterRoutes } from '../features/cluster/contract.ts';
 import { conversationRoutes } from '../features/conversations/contract.ts';
 import { elicitationRoutes } from '../features/elicitations/contract/elicitations.ts';
 import { mailRoutes } from '../features/mailbox/contract.ts';
@@ -30,6 +31,7 @@ export const routes = {
   ...runRoutes,
   ...mailRoutes,
   ...nodeRoutes,
+  ...clusterRoutes,
   ...presetRoutes,
   ...pushRoutes,
   ...adminRoutes,

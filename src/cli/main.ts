@@ -67,6 +67,10 @@ export const groups: readonly CommandGroup[] = [
     load: async () => (await import('../features/presets/commands/presets.ts')).addPresets,
   },
   { names: ['nodes'], load: async () => (await import('../features/nodes/commands/nodes.ts')).addNodes },
+  {
+    names: ['cluster'],
+    load: async () => (await import('../features/cluster/commands/cluster.ts')).addCluster,
+  },
   { names: ['users'], load: async () => (await import('../features/accounts/commands/users.ts')).addUsers },
   { names: ['tokens'], load: async () => (await import('../features/tokens/commands/tokens.ts')).addTokens },
   { names: ['audit'], load: async () => (await import('../features/audit/commands/audit.ts')).addAudit },

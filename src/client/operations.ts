@@ -117,6 +117,7 @@ export const operations = {
   getAgentNodeHealth: { method: 'GET', path: '/api/admin/agent-nodes/{node_id}/health', open: false },
   getBootstrapToken: { method: 'GET', path: '/api/admin/bootstrap-token', open: false },
   rotateBootstrapToken: { method: 'POST', path: '/api/admin/bootstrap-token/rotate', open: false },
+  listPlanes: { method: 'GET', path: '/api/admin/planes', open: false },
   listPresets: { method: 'GET', path: '/api/presets', open: false },
   getPushKey: { method: 'GET', path: '/api/push/key', open: false },
   listPushSubscriptions: { method: 'GET', path: '/api/push/subscriptions', open: false },

@@ -84,6 +84,10 @@ const address = (fallback: string, description: string) =>
     description,
     {},
   );
+function optionalAddress(description: string) {
+  const schema = textSchema.refine((value) => parseAddress(value) !== null, 'must be <host>:<port>');
+  return key<string | null>('text', schema.nullable(), null, description, {});
+}
 function choice<const Values extends readonly [string, ...string[]]>(
   values: Values,
   fallback: Values[number],
@@ -130,6 +134,14 @@ export const configKeys = {
   ),
   'database.ca': optionalPath("Certificates (PEM) that PostgreSQL's certificate is verified with"),
   'database.pool': integer(16, 2, 500, 'Connections to PostgreSQL for reads and writes'),
+
+  'cluster.listen': optionalAddress(
+    'Listener for the other control planes of the same database; if set, this one waits while another is active',
+  ),
+  'cluster.advertise': optionalAddress(
+    'Address at which the other control planes reach cluster.listen; if unset, cluster.listen itself',
+  ),
+  'cluster.name': optionalText('Name of this control plane for people; if unset, the host name'),
 
   'server.listen': address('127.0.0.1:8080', 'Public HTTP listener'),
   'server.role': choice(['plane', 'node'], 'plane', 'plane, or node for a remote node'),

@@ -62,6 +62,7 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'audit.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'config.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'push.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
+  'cluster.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'metrics.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
 };
 
@@ -147,6 +148,7 @@ const scopeTable: Record<Action, Scope | null> = {
   'audit.read': 'admin',
   'config.manage': 'admin',
   'push.manage': 'admin',
+  'cluster.read': 'admin',
   'metrics.read': 'metrics',
 };
 
@@ -155,6 +157,7 @@ const unlimitedOnly: Action[] = [
   'agent.forget',
   'agents.create',
   'audit.read',
+  'cluster.read',
   'config.manage',
   'metrics.read',
   'nodes.manage',

@@ -57,6 +57,7 @@ const rules = {
   'audit.read': ['root', 'admin'],
   'config.manage': ['root', 'admin'],
   'push.manage': ['root', 'admin'],
+  'cluster.read': ['root', 'admin'],
   'metrics.read': ['root', 'metrics'],
 } as const satisfies Record<string, Rule>;
 

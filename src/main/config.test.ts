@@ -230,6 +230,31 @@ describe('errors', () => {
     expect(start({ ...open, 'internal_grpc.allow_disabled': 'true' })).toEqual([]);
   });
 
+  test('planes that share a database need one on a server, and no agents of their own', () => {
+    const { sources } = place();
+    const start = (values: Partial<Record<ConfigKey, string>>) =>
+      refusals(loadConfig({ ...sources, flags: flags({ 'cluster.listen': '127.0.0.1:8090', ...values }) }));
+    const complete = {
+      'database.url': 'postgres://svc@db/svc',
+      'server.local_node': 'false',
+      'internal_grpc.enabled': 'true',
+    };
+    expect(start(complete)).toEqual([]);
+    expect(start({}).map((refusal) => refusal.split(',')[0])).toEqual([
+      'cluster.listen needs database.url',
+      'cluster.listen needs server.local_node = false: agents run on remote nodes only',
+      'cluster.listen needs internal_grpc.enabled = true',
+    ]);
+    const everywhere = { ...complete, 'cluster.listen': '0.0.0.0:8090' };
+    expect(start(everywhere)).toEqual([
+      'cluster.listen 0.0.0.0:8090 listens on all addresses: set cluster.advertise to the one that the others use',
+    ]);
+    expect(start({ ...everywhere, 'cluster.advertise': '10.0.0.5:8090' })).toEqual([]);
+    expect(start({ ...complete, 'internal_grpc.security.mode': 'disabled' })).toEqual([
+      'cluster.listen needs internal_grpc.security.mode "tls" or "mtls"',
+    ]);
+  });
+
   test('a node needs an id and the internal listener', () => {
     const { sources } = place();
     const start = (values: Partial<Record<ConfigKey, string>>) =>

@@ -121,7 +121,9 @@ function passwordInArguments(entry: Config['entry']): string[] {
 /** The reasons why the process must not start with this configuration; empty if it may. */
 export function refusals(config: Config): string[] {
   const role = config.get('server.role');
-  return [...(role === 'node' ? nodeRefusals(config) : listenerRefusals(config)), ...linkRefusals(config)];
+  const of_role =
+    role === 'node' ? nodeRefusals(config) : [...listenerRefusals(config), ...clusterRefusals(config)];
+  return [...of_role, ...linkRefusals(config)];
 }
 
 function listenerRefusals(config: Config): string[] {
@@ -154,6 +156,37 @@ function nodeRefusals(config: Config): string[] {
     found.push('server.role "node" needs internal_grpc.enabled = true: a node serves nothing else');
   }
   return found;
+}
+
+/** Planes that share a database have neither a data directory nor agents of this machine in common. */
+function clusterRefusals(config: Config): string[] {
+  const listen = config.get('cluster.listen');
+  if (listen === null) return [];
+  const found: string[] = [];
+  if (config.get('database.url') === null)
+    found.push('cluster.listen needs database.url, a PostgreSQL database');
+  if (config.get('server.local_node')) {
+    found.push('cluster.listen needs server.local_node = false: agents run on remote nodes only');
+  }
+  if (!config.get('internal_grpc.enabled')) {
+    found.push(
+      'cluster.listen needs internal_grpc.enabled = true, through which the control planes reach the nodes',
+    );
+  }
+  if (config.get('internal_grpc.security.mode') === 'disabled') {
+    found.push('cluster.listen needs internal_grpc.security.mode "tls" or "mtls"');
+  }
+  const { host } = parseAddress(listen)!;
+  if (isUnspecified(host) && config.get('cluster.advertise') === null) {
+    found.push(
+      `cluster.listen ${listen} listens on all addresses: set cluster.advertise to the one that the others use`,
+    );
+  }
+  return found;
+}
+
+function isUnspecified(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
 }
 
 function linkRefusals(config: Config): string[] {

@@ -25,6 +25,7 @@ import type { Store } from '../store/store.ts';
 import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
+import type { Cluster } from './cluster.ts';
 import { openDatabase } from './database.ts';
 import { registerDatabaseMetrics } from './database-metrics.ts';
 import { refuseLiveSessions } from './local-node.ts';
@@ -32,11 +33,20 @@ import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 import type { StartContext } from './start.ts';
 
+export interface PlaneContext extends StartContext {
+  /** Ends the wait of a plane that stands by. */
+  signal: AbortSignal;
+  /** Called once if another plane of the same database is active, with the URL of this one's listener. */
+  onStandby(url: string): void;
+}
+
 export interface OpenedCore {
   core: Core;
   machine: Machine;
   secrets: Secrets;
   session_tokens: SessionTokens;
+  /** Null unless this plane shares its database with others. */
+  cluster: Cluster | null;
   /** Reopens the log file. */
   reopenLog(): void;
   /** Sets the URL of the HTTP listener for the features. */
@@ -44,19 +54,23 @@ export interface OpenedCore {
 }
 
 /**
- * Adds everything that must be closed to `context.opened`. Throws a Problem if the configuration or the database is not usable.
+ * Adds everything that must be closed to `context.opened`. Waits while another plane of the same database is active. Throws a
+ * Problem if the configuration or the database is not usable.
  */
 export async function openCore(
   config: Config,
   env: NodeJS.ProcessEnv,
-  { data_dir, opened, fail }: StartContext,
+  context: PlaneContext,
   features: FeatureSet,
 ): Promise<OpenedCore> {
+  const { data_dir, opened, fail } = context;
   const clock = systemClock;
   const log_file = openConfiguredLog(config);
   const { log } = log_file;
   const key = await loadSecretKey(join(data_dir, 'secret.key'));
-  const store = await openDatabase({ config, data_dir, key, clock, log, onLost: fail });
+  const cluster = await openCluster({ config, key, clock, log }, context);
+  const member = cluster?.member ?? null;
+  const store = await openDatabase({ config, data_dir, key, clock, log, onLost: fail, member });
   opened.push(() => store.close());
   const common = { store, clock, log };
   const identity = await planeIdentity(store, clock);
@@ -106,12 +120,23 @@ export async function openCore(
     listening_url: () => listening_url,
   };
   return {
-    ...{ core, machine, secrets, session_tokens },
+    ...{ core, machine, secrets, session_tokens, cluster },
     reopenLog: () => log_file.reopen(),
     setListeningUrl: (url) => {
       listening_url = url;
     },
   };
+}
+
+/** Null unless this plane shares its database with others. */
+async function openCluster(
+  core: Pick<Core, 'config' | 'key' | 'clock' | 'log'>,
+  { data_dir, opened, signal, onStandby }: PlaneContext,
+): Promise<Cluster | null> {
+  if (core.config.get('cluster.listen') === null) return null;
+  // Loaded on demand, because most planes are alone.
+  const { Cluster } = await import('./cluster.ts');
+  return Cluster.open({ ...core, data_dir, signal, onStandby }, opened);
 }
 
 /** Why these live settings are invalid in combination with the sandbox; null if they are valid. */

@@ -45,7 +45,15 @@ async function open(
   const config = configWith({ data_dir, ...values });
   const key = new Uint8Array(32).fill(name.charCodeAt(0));
   const clock = { ...systemClock, now: () => now_ms };
-  store = await openDatabase({ config, data_dir, key, clock, log: silentLog, onLost: () => {} });
+  store = await openDatabase({
+    config,
+    data_dir,
+    key,
+    clock,
+    log: silentLog,
+    onLost: () => {},
+    member: null,
+  });
   return store;
 }
 

@@ -10,6 +10,7 @@ import type { Config } from '../core/config.ts';
 import { describeDatabase, parseDatabaseUrl } from '../core/database-url.ts';
 import { invalid, Problem } from '../core/problem.ts';
 import { boundDataDir } from '../store/plane-id.ts';
+import type { Member } from '../store/postgres/member.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { DATABASE_FILE } from './data-dir.ts';
@@ -26,6 +27,8 @@ export interface DatabaseContext {
   log: Logger;
   /** Called at most once if the plane must stop, because another one has taken over the database. */
   onLost(problem: Problem): void;
+  /** How other planes see this one; null if it does not share the database. */
+  member: Member | null;
 }
 
 /** The database on a server for people, without the password; null for the embedded one. */
@@ -67,6 +70,11 @@ export async function openDatabase(context: DatabaseContext): Promise<Store> {
   return openSqlite({ path: join(data_dir, DATABASE_FILE), log });
 }
 
+/** Identifies the data directory with this key, or those of several planes that share the key and the database. */
+export function dataDirFingerprint(key: Uint8Array): string {
+  return Buffer.from(subkey(key, 'data directory of the database')).toString('hex');
+}
+
 /** The certificates that the server's certificate is verified with. Throws a Problem if the file cannot be read. */
 export async function readDatabaseCa(config: Config): Promise<string | undefined> {
   const path = config.get('database.ca');
@@ -77,7 +85,7 @@ export async function readDatabaseCa(config: Config): Promise<string | undefined
 }
 
 async function openServerDatabase(context: DatabaseContext, url: string): Promise<Store> {
-  const { config, data_dir, key, clock, log, onLost } = context;
+  const { config, data_dir, key, clock, log, onLost, member } = context;
   // Loaded on demand, because most planes do not need the driver.
   const { openPostgres } = await import('../store/postgres/postgres.ts');
   const { continueAfterMove } = await import('../store/postgres/place.ts');
@@ -91,6 +99,7 @@ async function openServerDatabase(context: DatabaseContext, url: string): Promis
     ...{ url, ca: await readDatabaseCa(config), connections: config.get('database.pool'), log },
     holder: `pid ${process.pid} on ${hostname()} since ${rfc3339(clock.now())}`,
     onClaimLost: onLost,
+    ...(member !== null && { member }),
   });
   try {
     await bind(store, key, data_dir);
@@ -110,7 +119,7 @@ async function openServerDatabase(context: DatabaseContext, url: string): Promis
  * them as lost.
  */
 async function bind(store: Store, key: Uint8Array, data_dir: string): Promise<void> {
-  const fingerprint = Buffer.from(subkey(key, 'data directory of the database')).toString('hex');
+  const fingerprint = dataDirFingerprint(key);
   if ((await boundDataDir(store, fingerprint)) === fingerprint) return;
   throw new Problem(
     'conflict',

@@ -1,26 +1,39 @@
 /** The plane's HTTP listener. */
-
-import { parseAddress } from '../core/config.ts';
+import { type Config, parseAddress } from '../core/config.ts';
 import type { Core } from '../features/feature.ts';
 import type { FeatureSet } from '../features/feature-set.ts';
 import type { Tokens } from '../features/tokens/service.ts';
+import type { Listener, ListenerOptions } from '../server/listener.ts';
 import { WEB_FOLDER } from '../server/pages.ts';
 import { type HttpServer, openHttp } from '../server/server.ts';
 import type { Closing } from './closing.ts';
 import { limits } from './limits.ts';
 import { readTls } from './tls.ts';
 
-/** `ready`: whether the plane is ready, for `/readyz`. Throws if the address cannot be bound. */
+export interface PlaneHttp {
+  tokens: Tokens;
+  /** The public listener, if it is open already. */
+  listener: Listener | null;
+  /** Whether the plane is ready, for `/readyz`. */
+  ready(): boolean;
+}
+
+/** The address of the public listener. Throws a Problem if the files of its certificate cannot be used. */
+export async function publicAddress(config: Config): Promise<ListenerOptions> {
+  const address = parseAddress(config.get('server.listen'))!;
+  return { ...address, tls: await readTls(config), public_origin: config.get('web.rp_origin') };
+}
+
+/** Throws if the address cannot be bound. */
 export async function openPlaneHttp(
   core: Core,
   features: FeatureSet,
-  { tokens, ready }: { tokens: Tokens; ready(): boolean },
+  { tokens, listener, ready }: PlaneHttp,
 ): Promise<HttpServer> {
   const { config, settings, idempotency, metrics, log } = core;
   return openHttp({
-    ...parseAddress(config.get('server.listen'))!,
-    tls: await readTls(config),
-    public_origin: config.get('web.rp_origin'),
+    ...(await publicAddress(config)),
+    ...(listener && { listener }),
     behind_proxy: config.get('server.behind_proxy'),
     handlers: features.routes(),
     authenticate: (token, ip) => tokens.authenticate(token, ip),

@@ -11,6 +11,7 @@ import type { JoinChallenge } from '../features/accounts/join.ts';
 import { openActorMethods } from '../features/actors/index.ts';
 import { openAgents } from '../features/agents/index.ts';
 import { openAudit } from '../features/audit/index.ts';
+import { openCluster } from '../features/cluster/index.ts';
 import { openConversations } from '../features/conversations/index.ts';
 import { openElicitations } from '../features/elicitations/index.ts';
 import type { Core } from '../features/feature.ts';
@@ -30,9 +31,9 @@ import { openTokens } from '../features/tokens/index.ts';
 import { openWorktrees } from '../features/worktrees/index.ts';
 import { metaHandlers } from '../server/docs.ts';
 import type { Closing } from './closing.ts';
-import { type OpenedCore, openCore } from './core.ts';
+import { type OpenedCore, openCore, type PlaneContext } from './core.ts';
 import { drainOnClose, openPlaneHttp } from './http.ts';
-import { type StartContext, start } from './start.ts';
+import { start } from './start.ts';
 import { startUpkeep } from './upkeep.ts';
 
 export interface Plane {
@@ -55,16 +56,34 @@ export interface Plane {
   close(): Promise<void>;
 }
 
-/** Throws a Problem if the configuration, the data directory or the database is not usable. */
-export function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plane> {
-  return start(config, (context) => open(config, env, context));
+export interface PlaneStart {
+  config: Config;
+  env: NodeJS.ProcessEnv;
+  /** Ends the start of a plane that stands by, which then fails with the reason of the signal. */
+  signal: AbortSignal;
+  /** Called once if another plane of the same database is active, with the URL at which this one stands by. */
+  onStandby(url: string): void;
 }
 
-async function open(config: Config, env: NodeJS.ProcessEnv, context: StartContext): Promise<Plane> {
+/**
+ * Resolves when the plane serves requests, which takes as long as another plane of the same database is active. Throws a
+ * Problem if the configuration, the data directory or the database is not usable.
+ */
+export function startPlane({ config, env, signal, onStandby }: PlaneStart): Promise<Plane> {
+  return start(config, (context) => {
+    const announced = (url: string) => {
+      context.listening(url);
+      onStandby(url);
+    };
+    return open(config, env, { ...context, signal, onStandby: announced });
+  });
+}
+
+async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContext): Promise<Plane> {
   const { opened, data_dir, failed } = context;
   const features = new FeatureSet();
   const shared = await openCore(config, env, context, features);
-  const { core, machine } = shared;
+  const { core, machine, cluster } = shared;
   const { log } = core;
   const warnings: string[] = [];
   const warn = (warning: string) => {
@@ -74,19 +93,21 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: StartContex
   [...config.warnings, ...machine.warnings].forEach(warn);
 
   opened.push(() => features.close());
-  const { accounts, tokens } = await openFeatures(shared, features, opened);
+  const { accounts, tokens, trust } = await openFeatures(shared, features, opened);
   await features.start();
   const adopted = (await machine.node.health()).sessions_live;
   const work_warnings = await startWork(core, features, opened);
   work_warnings.forEach(warn);
 
   let ready = false;
-  const http = await openPlaneHttp(core, features, { tokens, ready: () => ready });
+  const listener = cluster?.listener ?? null;
+  const http = await openPlaneHttp(core, features, { tokens, listener, ready: () => ready });
   const { url, localhost_taken } = http;
   shared.setListeningUrl(url);
   if (localhost_taken) warn(`another program answers to localhost on the same port: open ${url}`);
   features.warnings().forEach(warn);
   core.events.start();
+  if (cluster && trust) await cluster.activate(http, trust, opened);
   drainOnClose(http, core, opened);
   const challenge = await accounts.joinChallenge();
   ready = true;
@@ -117,6 +138,7 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   const agents = features.add(openAgents(core, machine.node, secrets));
   features.add(openWorktrees(agents.core));
   features.add(await openNodes(core, { agents, internal_grpc }));
+  features.add(openCluster(core));
   const teams = features.add(await openTeams(core));
   const reviews = features.add(openReviews(core, agents));
   features.add(openElicitations(agents));
@@ -132,7 +154,7 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   features.add(openTasks(core, { runs, mailbox, tokens }));
 
   await internal_grpc?.listen(features);
-  return { accounts, tokens };
+  return { accounts, tokens, trust: internal_grpc?.trust ?? null };
 }
 
 /** Starts the features' consumers of facts, timers and intents. Returns warnings for the operator. */

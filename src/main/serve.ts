@@ -27,10 +27,21 @@ export async function serve(config: Config, io: Io): Promise<number> {
   closeInheritedDescriptors();
   const is_node = config.get('server.role') === 'node';
   process.title = is_node ? `svc: node ${config.get('server.node_id')}` : 'svc: plane';
-  const start = is_node ? startAsNode : startAsPlane;
-  const service = await start(config, io).catch(async (error: NodeJS.ErrnoException) => {
-    throw error.syscall === 'listen' ? invalid(await cannotListen(config, error), 'cannot_listen') : error;
-  });
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  if (io.signal.aborted) stop();
+  io.signal.addEventListener('abort', stop, { once: true });
+  // One that stands by may be stopped at any time. Others do not handle signals before they have started.
+  if (config.get('cluster.listen') !== null) process.once('SIGTERM', stop);
+  let service: Service;
+  try {
+    service = await (is_node ? startAsNode(config, io) : startAsPlane(config, io, stopping.signal));
+  } catch (error) {
+    if (stopping.signal.aborted && error === stopping.signal.reason) return 0;
+    const { syscall } = error as NodeJS.ErrnoException;
+    if (syscall !== 'listen') throw error;
+    throw invalid(await cannotListen(config, error as NodeJS.ErrnoException), 'cannot_listen');
+  }
   const { log } = service;
   // After an unexpected error, the state of the process is unknown, and a crash loses nothing.
   const onFault = (error: unknown) => {
@@ -41,16 +52,14 @@ export async function serve(config: Config, io: Io): Promise<number> {
 
   // If the log goes to the terminal, a hang-up ends the service, as it ends other programs there.
   const hangsUp = config.get('logging.output') === null && Boolean(io.stderr.isTTY);
-  let stop = () => {};
   let failure: Problem | null = null;
   const onHangUp = () => (hangsUp ? stop() : service.reopenLog());
   process.on('SIGHUP', onHangUp);
   try {
     await new Promise<void>((resolve) => {
-      stop = resolve;
-      process.once('SIGTERM', () => resolve());
-      if (io.signal.aborted) resolve();
-      io.signal.addEventListener('abort', () => resolve(), { once: true });
+      process.once('SIGTERM', stop);
+      if (stopping.signal.aborted) resolve();
+      stopping.signal.addEventListener('abort', () => resolve(), { once: true });
       void service.failed?.then((problem) => {
         failure = problem;
         log.error(`${problem.message}: stopping, and agents keep running`);
@@ -72,9 +81,13 @@ export async function serve(config: Config, io: Io): Promise<number> {
 }
 
 // A role loads only its own modules: a node needs no features, and most planes need no certificates and no gRPC.
-async function startAsPlane(config: Config, io: Io): Promise<Service> {
+async function startAsPlane(config: Config, io: Io, signal: AbortSignal): Promise<Service> {
   const { startPlane } = await import('./plane.ts');
-  const plane = await startPlane(config, { ...io.env });
+  const onStandby = (url: string) => {
+    if (io.stdout.isTTY)
+      io.stdout.write(`Standing by at ${forBrowsers(url)}: another control plane is active\n`);
+  };
+  const plane = await startPlane({ config, env: { ...io.env }, signal, onStandby });
   const { log, data_dir, adopted, warnings } = plane;
   const shown = (url: string) => (plane.localhost_taken ? url : forBrowsers(url));
   const url = shown(plane.url);
@@ -112,10 +125,10 @@ async function cannotListen(
   { code, port }: NodeJS.ErrnoException & { port?: number },
 ): Promise<string> {
   const key =
-    (['internal_grpc.listen', 'server.listen'] as const).find(
-      (name) => parseAddress(config.get(name))?.port === port,
+    (['internal_grpc.listen', 'cluster.listen', 'server.listen'] as const).find(
+      (name) => parseAddress(config.get(name) ?? '')?.port === port,
     ) ?? 'server.listen';
-  const listen = config.get(key);
+  const listen = config.get(key) ?? '';
   if (code !== 'EADDRINUSE') return `${key} ${listen} cannot be bound: ${code}`;
   const holder = await portHolder(parseAddress(listen)!.port);
   const who = holder ? `pid ${holder.pid} (${holder.program})` : 'another program';

@@ -297,7 +297,8 @@ export async function retryWhileUnreachable<T>(call: () => Promise<T>): Promise<
       return await call();
     } catch (error) {
       const is_temporary =
-        error instanceof Unreachable || (error instanceof Problem && error.kind === 'unavailable');
+        error instanceof Unreachable ||
+        (error instanceof Problem && (error.kind === 'unavailable' || error.code === 'forward_failed'));
       if (!is_temporary) throw error;
       await sleep(20);
     }

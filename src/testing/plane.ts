@@ -142,6 +142,16 @@ export class TestPlane {
     this.#token = joined.token;
   }
 
+  /** Uses root's token of another plane with the same database. */
+  signInLike(other: TestPlane): void {
+    this.#token = other.token;
+  }
+
+  /** Sends the service a signal that does not end it. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#process!.kill(signal);
+  }
+
   /** Ends the service: `SIGKILL` like a crash, `SIGTERM` like an operator. Returns its exit code. */
   async kill(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<number | null> {
     const child = this.#process;

@@ -32,6 +32,7 @@ export const features = [
     'agents',
     'worktrees',
     'nodes',
+    'cluster',
     'teams',
     'reviews',
     'elicitations',

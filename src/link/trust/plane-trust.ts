@@ -57,7 +57,7 @@ export class PlaneTrust {
   readonly #options: PlaneTrustOptions;
   readonly #dir: CertDir;
   #trusted!: Trusted;
-  #onChange = () => {};
+  readonly #listeners: (() => void)[] = [];
   #refreshing: Promise<void> = Promise.resolve();
 
   private constructor(options: PlaneTrustOptions, dir: CertDir) {
@@ -136,7 +136,7 @@ export class PlaneTrust {
 
   /** Calls `fn` after every change of the result of `identity`. */
   onChange(fn: () => void): void {
-    this.#onChange = fn;
+    this.#listeners.push(fn);
   }
 
   /** Applies changed files, and renews the plane's own certificate when it is due. Never throws. */
@@ -157,7 +157,7 @@ export class PlaneTrust {
     try {
       this.#trusted = await this.#load({ first: false });
       log.info({ cert_dir: this.#dir.path, origin: this.origin }, 'certificates reloaded');
-      this.#onChange();
+      for (const listener of this.#listeners) listener();
     } catch (error) {
       log.error(
         { err: error, cert_dir: this.#dir.path },

@@ -9,6 +9,16 @@ import { resolve } from 'node:path';
 import type { Exit } from '../../core/session.ts';
 import type { ExitFile, SpawnFile } from './session-files.ts';
 
+/** How and when a session ended. */
+export interface Outcome {
+  exit: Exit;
+  ended_at_ms: number;
+  /** Seconds since boot when the wrapper saw the end; null if unknown. */
+  uptime_s: number | null;
+  /** False if no process can still be running: the host has restarted, or nothing was started. */
+  processes: boolean;
+}
+
 /** Signals whose names a shell does not print. */
 const UNNAMED = new Set([system.signals.SIGINT, system.signals.SIGPIPE]);
 

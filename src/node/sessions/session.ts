@@ -11,7 +11,7 @@
  *                  finishing: end the tree, drain the pumps ─▶ fact `ended`, file `ended`
  *
  * The facts `started` and `ended` in the file `facts` determine the phase. `finishing` is not stored: a node that is
- * killed there finds the same files and does it again.
+ * killed there finds the same files and repeats it.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { nextTurn, sleep } from '../../base/async.ts';
@@ -27,7 +27,7 @@ import { type Cleanup, type Exit, type Leftover, START_INTERRUPTED } from '../..
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
-import { failed, interpretExit } from './exit-status.ts';
+import { failed, interpretExit, type Outcome } from './exit-status.ts';
 import type { HandleFile, LaunchFile, SessionFiles, SpawnFile } from './session-files.ts';
 import { continueStopped, SessionHelpers } from './session-helpers.ts';
 import { SessionProcesses } from './session-processes.ts';
@@ -49,15 +49,6 @@ export interface SessionHost {
   fact(fact: SessionFact): void;
   /** Called when a spool may have grown. */
   wake(session_id: string, stream?: StreamName): void;
-}
-
-interface Outcome {
-  exit: Exit;
-  ended_at_ms: number;
-  /** Seconds since boot when the wrapper saw the end; null if unknown. */
-  uptime_s: number | null;
-  /** False if no process can still be running: the host has restarted, or nothing was started. */
-  processes: boolean;
 }
 
 /** What is known about the wrapper before it has claimed the session. */

@@ -73,6 +73,7 @@ export class Claim {
       if (is_new) await take(client, options);
       const now = await held(client);
       await options.member?.beat(client, now.number);
+      await options.member?.forgetSilent(client);
       return new Claim(options, client, now);
     } catch (error) {
       await client.end().catch(() => {});

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import { Wake } from '../../base/async.ts';
 import type { TrustFile } from '../trust-files.ts';
+import { limits } from './limits.ts';
 
 /** The plane that is active, as others see it. */
 export interface ActivePlane {
@@ -60,9 +61,14 @@ export class Member {
     await client.query(BEAT, [id, name, version, this.#address, claim]);
   }
 
-  /** Deletes this plane's row, and those of planes that have been silent for an hour. */
+  /** Deletes the rows of planes that have been silent for an hour. */
+  async forgetSilent(client: pg.Client): Promise<void> {
+    await client.query(FORGET_SILENT);
+  }
+
+  /** Deletes this plane's row. */
   async leave(client: pg.Client): Promise<void> {
-    await client.query(LEAVE, [this.options.id]);
+    await client.query('DELETE FROM planes WHERE id = $1', [this.options.id]);
   }
 
   /** Null if no plane is active that has a row: it is starting, or does not share the database with others. */
@@ -86,7 +92,7 @@ const BEAT = `
   VALUES ($1, $2, $3, $4, $5, ${NOW}, ${NOW})
   ON CONFLICT (id) DO UPDATE SET address = excluded.address, claim = excluded.claim, beat_at = excluded.beat_at`;
 
-const LEAVE = `DELETE FROM planes WHERE id = $1 OR beat_at < ${NOW} - 3600000`;
+const FORGET_SILENT = `DELETE FROM planes WHERE beat_at < ${NOW} - ${limits.silent_plane_kept_ms}`;
 
 const ACTIVE = `
   SELECT planes.id, planes.name, planes.address, planes.beat_at

@@ -83,6 +83,7 @@ it('a plane that waits can be stopped', async () => {
   await vi.waitFor(() => expect(second.views).not.toEqual([]), SOON);
   second.stop.abort(new Error('stopped'));
   await expect(second.store).rejects.toThrow('stopped');
+  expect(await names()).toEqual(['one']);
 });
 
 it('a plane that must not become active ends its wait', async () => {

@@ -36,9 +36,11 @@ export async function waitForTurn(
       if (attempt % limits.standby_attempts_per_look === 0) await look(current, options, member, silence);
       is_logged = false;
     } catch (error) {
+      const is_over = signal.aborted || error instanceof Problem;
+      if (is_over && current !== null) await member.leave(current).catch(() => {});
       void current?.end().catch(() => {});
       current = null;
-      if (signal.aborted || error instanceof Problem) throw error;
+      if (is_over) throw error;
       silence.reset();
       if (!is_logged) {
         options.log.warn(

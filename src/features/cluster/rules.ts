@@ -1,0 +1,32 @@
+/** Control planes that share a database, and how their state follows from their last signs of life. */
+
+export const planeStates = ['active', 'standby', 'silent'] as const;
+export type PlaneState = (typeof planeStates)[number];
+
+export interface PlaneRecord {
+  id: string;
+  name: string;
+  state: PlaneState;
+  version: string;
+  address: string | null;
+  started_at: string;
+  last_seen_at: string;
+}
+
+/** A plane without a sign of life for this long is silent; they give one every second. */
+export const SILENT_MS = 10_000;
+
+interface Signs {
+  /** The number of its claim; null while it stands by. A later claim has a higher number. */
+  claim: number | null;
+  beat_at: number;
+}
+
+/** The state of a plane, from its last sign of life and those of all planes. */
+export function stateOf(plane: Signs, all: readonly Signs[]): PlaneState {
+  const now = Math.max(...all.map(({ beat_at }) => beat_at));
+  const last_claim = Math.max(...all.map(({ claim }) => claim ?? 0));
+  // A plane that was replaced is silent, even if that was a moment ago.
+  if (now - plane.beat_at > SILENT_MS || (plane.claim !== null && plane.claim < last_claim)) return 'silent';
+  return plane.claim === null ? 'standby' : 'active';
+}

@@ -1,0 +1,93 @@
+/** The certificates that several planes share. */
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import type { Store } from '../store/store.ts';
+import { listTrustFiles } from '../store/trust-files.ts';
+import { openTestStore } from '../testing/test-store.ts';
+import { TrustFiles } from './trust-files.ts';
+
+const key = new Uint8Array(32).fill(1);
+
+let folder: string;
+let store: Store;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-trust-'));
+  store = await openTestStore(folder);
+});
+afterEach(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function plane(name: string, own_key = key) {
+  const path = join(folder, name);
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  const files = new TrustFiles({ folder: path, key: own_key, log: silentLog });
+  const write = (file: string, text: string) => writeFile(join(path, file), text, { mode: 0o600 });
+  const read = (file: string) => readFile(join(path, file), 'utf8');
+  const take = async () => files.take(await rows());
+  return { path, files, write, read, take };
+}
+
+const rows = () => store.read(listTrustFiles);
+
+test('a plane takes the files of another one, which nobody else can read', async () => {
+  const [a, b] = [await plane('a'), await plane('b')];
+  await a.write('ca-key.pem', 'the key');
+  await a.write('ca.pem', 'the certificate');
+  await a.write('notes.txt', 'not shared');
+  await a.files.store(store);
+  expect((await rows()).map(({ name }) => name).toSorted()).toEqual(['ca-key.pem', 'ca.pem']);
+  expect((await rows()).some(({ sealed }) => Buffer.from(sealed).includes('the'))).toBe(false);
+  expect(await b.take()).toBe(true);
+  expect([await b.read('ca-key.pem'), await b.read('ca.pem')]).toEqual(['the key', 'the certificate']);
+  expect((await stat(join(b.path, 'ca-key.pem'))).mode & 0o777).toBe(0o600);
+  expect(await b.take()).toBe(false);
+});
+
+test('the later change counts, whichever plane made it', async () => {
+  const [a, b] = [await plane('a'), await plane('b')];
+  await a.write('ca.pem', 'one');
+  await a.files.store(store);
+  await b.take();
+  // Changed while the plane did not run.
+  await b.write('ca.pem', 'two');
+  expect(await b.take()).toBe(false);
+  await b.files.store(store);
+  expect(await a.take()).toBe(true);
+  expect(await a.read('ca.pem')).toBe('two');
+});
+
+test('if two planes changed a file, the one that is in the database counts', async () => {
+  const [a, b] = [await plane('a'), await plane('b')];
+  await a.write('ca.pem', 'one');
+  await a.files.store(store);
+  await b.take();
+  await a.write('ca.pem', 'of a');
+  await a.files.store(store);
+  await b.write('ca.pem', 'of b');
+  expect(await b.take()).toBe(true);
+  expect(await b.read('ca.pem')).toBe('of a');
+});
+
+test('a file that was removed is removed from the database', async () => {
+  const a = await plane('a');
+  await a.write('ca.pem', 'one');
+  await a.write('auth.json', '{}');
+  await a.files.store(store);
+  await rm(join(a.path, 'auth.json'));
+  await a.files.store(store);
+  expect((await rows()).map(({ name }) => name)).toEqual(['ca.pem']);
+});
+
+test('refuses files that were encrypted with another key, and writes none', async () => {
+  const [a, b] = [await plane('a'), await plane('b', new Uint8Array(32).fill(2))];
+  await a.write('ca.pem', 'one');
+  await a.files.store(store);
+  await expect(b.take()).rejects.toMatchObject({ code: 'wrong_secret_key' });
+  await expect(b.read('ca.pem')).rejects.toThrow('ENOENT');
+});

@@ -1,0 +1,89 @@
+/** Several real planes that share a database, and a node, each in a process of its own. */
+import { copyFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PlaneRecord } from '../features/cluster/rules.ts';
+import { TestAgentNode, WITH_NODES } from './agent-node.ts';
+import { retryWhileUnreachable } from './conversation.ts';
+import { openPace } from './pace.ts';
+import { TestPlane } from './plane.ts';
+import { createDatabase, type TestDatabase } from './postgres.ts';
+import { PostgresProxy } from './postgres-proxy.ts';
+
+export class TestCluster {
+  readonly database: TestDatabase;
+  /** The first one is active at first. */
+  readonly planes: TestPlane[] = [];
+  /** In front of PostgreSQL, one for each plane. */
+  readonly proxies: PostgresProxy[] = [];
+  readonly nodes: TestAgentNode[] = [];
+
+  private constructor(database: TestDatabase) {
+    this.database = database;
+  }
+
+  /** Starts planes with these names, and nodes. */
+  static async open(names: readonly string[], nodes = 1): Promise<TestCluster> {
+    const database = await createDatabase();
+    const cluster = new TestCluster(database);
+    for (const name of names) {
+      const proxy = await PostgresProxy.open(database.url);
+      cluster.proxies.push(proxy);
+      const plane = await TestPlane.prepare({
+        env: {
+          ...WITH_NODES,
+          SVC_DATABASE_URL: proxy.url,
+          SVC_SERVER_LOCAL_NODE: 'false',
+          SVC_CLUSTER_LISTEN: '127.0.0.1:0',
+          SVC_CLUSTER_NAME: name,
+        },
+      });
+      cluster.planes.push(plane);
+      const first = cluster.planes[0]!;
+      if (plane !== first) await cluster.#copyKey(first, plane);
+      await plane.start();
+      if (plane === first) await plane.join();
+      else plane.signInLike(first);
+    }
+    for (let n = 1; n <= nodes; n++) {
+      cluster.nodes.push(await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}` }));
+    }
+    return cluster;
+  }
+
+  proxyOf(plane: TestPlane): PostgresProxy {
+    return this.proxies[this.planes.indexOf(plane)]!;
+  }
+
+  get node(): TestAgentNode {
+    return this.nodes[0]!;
+  }
+
+  /** The planes as one of them reports them, once they fulfil a condition. */
+  async until(plane: TestPlane, condition: (planes: PlaneRecord[]) => boolean): Promise<PlaneRecord[]> {
+    for (const pace = openPace(); ; await pace()) {
+      const planes = await retryWhileUnreachable(() => plane.client.call('listPlanes', {}));
+      if (condition(planes)) return planes;
+    }
+  }
+
+  /** Which plane is active, and another one. */
+  async roles(): Promise<{ active: TestPlane; standby: TestPlane }> {
+    const running = this.planes.filter((plane) => plane.isRunning);
+    const planes = await this.until(running[0]!, (found) => found[0]?.state === 'active');
+    const active = running.find((plane) => plane.env.SVC_CLUSTER_NAME === planes[0]!.name)!;
+    return { active, standby: running.find((plane) => plane !== active)! };
+  }
+
+  /** Ends all processes and deletes their folders. */
+  async close(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.close()));
+    await Promise.all(this.planes.map((plane) => plane.close()));
+    await Promise.all(this.proxies.map((proxy) => proxy.close()));
+    await this.database.drop();
+  }
+
+  async #copyKey(from: TestPlane, to: TestPlane): Promise<void> {
+    await mkdir(to.data_dir, { recursive: true, mode: 0o700 });
+    await copyFile(join(from.data_dir, 'secret.key'), join(to.data_dir, 'secret.key'));
+  }
+}

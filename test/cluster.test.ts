@@ -1,0 +1,65 @@
+/** Several planes share a PostgreSQL database: one is active, another one takes over, and clients of either notice only a pause. */
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect } from 'vitest';
+import { TestCluster } from '../src/testing/cluster.ts';
+import { Conversation } from '../src/testing/conversation.ts';
+import { postgresTest as test } from '../src/testing/postgres.ts';
+import { expectNothingLost, MIXED, startWriters } from '../src/testing/writers.ts';
+
+const ASKER = [
+  process.execPath,
+  fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
+  'permission',
+];
+
+let cluster: TestCluster;
+afterEach(() => cluster?.close());
+
+test('clients of another plane neither lose nor repeat output when the active one is killed', async () => {
+  cluster = await TestCluster.open(['a', 'b']);
+  const [a, b] = cluster.planes as [TestCluster['planes'][0], TestCluster['planes'][0]];
+  const { node } = cluster;
+  expect(await cluster.until(b, (planes) => planes.length === 2)).toMatchObject([
+    { name: 'a', state: 'active' },
+    { name: 'b', state: 'standby' },
+  ]);
+  const writers = await startWriters(b, node, MIXED.slice(0, 2));
+  await a.kill('SIGKILL');
+  await cluster.until(b, ([active]) => active?.name === 'b');
+  await a.start();
+  await cluster.until(a, (planes) => planes.some(({ name, state }) => name === 'a' && state === 'standby'));
+  await b.kill('SIGTERM');
+  await cluster.until(a, ([active]) => active?.name === 'a');
+  await b.start();
+  await expectNothingLost(b, node, writers);
+});
+
+test('an approval that is given at a plane that stands by reaches the agent', async () => {
+  cluster = await TestCluster.open(['a', 'b']);
+  const [, b] = cluster.planes;
+  const conversation = await Conversation.start(b!, ASKER, { prompt: 'Ask me.', home: cluster.node });
+  try {
+    const [review] = await conversation.pending();
+    await conversation.respond(review!.id, { decision: 'allow' });
+    await conversation.untilIdle();
+    // Ends its streams first.
+    expect(await b!.kill('SIGTERM')).toBe(0);
+  } finally {
+    await conversation.close();
+  }
+});
+
+test('a plane that is stopped in the middle is replaced, and changes nothing when it continues', async () => {
+  cluster = await TestCluster.open(['a', 'b']);
+  const [a, b] = cluster.planes as [TestCluster['planes'][0], TestCluster['planes'][0]];
+  const writers = await startWriters(b, cluster.node, MIXED.slice(0, 1));
+  a.signal('SIGSTOP');
+  try {
+    await cluster.until(b, ([active]) => active?.name === 'b');
+  } finally {
+    a.signal('SIGCONT');
+  }
+  await a.ended();
+  expect(a.log).toContain('another control plane has taken over the database');
+  await expectNothingLost(b, cluster.node, writers);
+});
