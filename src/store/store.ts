@@ -144,7 +144,10 @@ export interface DatabaseFiles {
  * The location of a store's data, which can be sent to a worker: pass it to `openReader` there. It may contain a
  * password, so never log it.
  */
-export type StoreSource = { kind: 'sqlite'; path: string } | ({ kind: 'postgres' } & PostgresServer);
+export type StoreSource =
+  | { kind: 'sqlite'; path: string }
+  // `history`: see `postgres/history.ts`.
+  | ({ kind: 'postgres'; history: string } & PostgresServer);
 
 /** A database on a server, and how to connect to it. */
 export interface PostgresServer {

@@ -1,7 +1,7 @@
-/** A proxy in front of a PostgreSQL server that loses commits or their answers. */
+/** A proxy in front of a PostgreSQL server that loses connections, commits or their answers, and moves to other servers. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -14,12 +14,14 @@ export class PostgresProxy {
   readonly #server: Server;
   readonly #folder: string;
   readonly #sockets = new Set<Socket>();
+  #target: NetConnectOpts;
   #lose: LostPart | null = null;
   #refuse = false;
   #paused = false;
 
-  private constructor(url: string, server: Server, folder: string) {
+  private constructor(url: string, target: NetConnectOpts, server: Server, folder: string) {
     this.url = url;
+    this.#target = target;
     this.#server = server;
     this.#folder = folder;
   }
@@ -27,13 +29,10 @@ export class PostgresProxy {
   static async open(url: string): Promise<PostgresProxy> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-proxy-'));
     const address = new URL(url);
-    const port = Number(address.port || 5432);
-    const host = address.searchParams.get('host') ?? address.hostname;
-    const target = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
     address.searchParams.set('host', folder);
-    const server = createServer((client) => proxy.#accept(client, connect(target)));
-    const proxy = new PostgresProxy(address.href, server, folder);
-    server.listen(join(folder, `.s.PGSQL.${port}`));
+    const server = createServer((client) => proxy.#accept(client, connect(proxy.#target)));
+    const proxy = new PostgresProxy(address.href, targetOf(url), server, folder);
+    server.listen(join(folder, `.s.PGSQL.${address.port || 5432}`));
     await once(server, 'listening');
     return proxy;
   }
@@ -42,6 +41,11 @@ export class PostgresProxy {
   loseCommit(part: LostPart, refuse = false): void {
     this.#lose = part;
     this.#refuse = refuse;
+  }
+
+  /** Connects new connections with the server at another URL. */
+  redirect(url: string): void {
+    this.#target = targetOf(url);
   }
 
   /** Loses all connections, and refuses new ones until `accept`. */
@@ -102,4 +106,11 @@ export class PostgresProxy {
     client.on('close', () => lost || server.destroy());
     server.on('close', () => client.destroy());
   }
+}
+
+function targetOf(url: string): NetConnectOpts {
+  const address = new URL(url);
+  const port = Number(address.port || 5432);
+  const host = address.searchParams.get('host') ?? address.hostname;
+  return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
 }

@@ -135,7 +135,7 @@ async function startServer(): Promise<string> {
 }
 
 /** PostgreSQL refuses to run as root. Null for the user of this process. */
-function serverUser(): { uid: number; gid: number } | null {
+export function serverUser(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const exists = existsSync('/var/lib/postgresql');
   const entry = execFileSync('getent', ['passwd', exists ? 'postgres' : 'nobody'], { encoding: 'utf8' });

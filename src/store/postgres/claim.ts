@@ -31,6 +31,8 @@ export class Claim {
   readonly #options: PostgresOptions;
   readonly #number: string;
   readonly #place: string;
+  /** That of the server on which the claim was taken. See `history.ts`. */
+  readonly history: string;
   readonly #closing = new AbortController();
   /** Aborted when the connection is lost. */
   #connected: AbortController;
@@ -48,6 +50,7 @@ export class Claim {
     this.#options = options;
     this.#number = held.number;
     this.#place = held.place;
+    this.history = held.history;
     this.#backend = held.backend;
     this.#client = client;
     this.#connected = lossOf(client);
@@ -81,10 +84,19 @@ export class Claim {
     }
   }
 
-  /** Takes the answer to `statement`. Throws the problem `claim_lost` if another plane has the claim. */
+  /** Takes the answer to `statement`. Throws the problem `claim_lost` if the plane has lost the claim. */
   check({ rows }: Pick<Result, 'rows'>): void {
+    if (this.#lost !== null) throw this.#lost;
     const [row] = rows as { number: unknown }[];
     if (String(row?.number) !== this.#number) throw this.#lose(TAKEN_OVER);
+  }
+
+  /**
+   * Takes the history of a server to which a connection was opened. Throws the problem `claim_lost` if it is another one: the
+   * server may lack commits of this plane.
+   */
+  checkHistory(history: string): void {
+    if (history !== this.history) throw this.#lose(MOVED);
   }
 
   /** Releases the claim. Idempotent. */
@@ -235,17 +247,18 @@ const LOCK_GATE = `
 
 interface Held {
   number: string;
+  history: string;
   place: string;
   backend: Backend;
 }
 
 async function held(client: pg.Client): Promise<Held> {
   const claim = await client.query<{ number: string }>(NUMBER);
-  const place = await client.query<{ place: string }>(PLACE);
+  const place = await client.query<{ history: string; place: string }>(PLACE);
   const backend = await client.query<Backend>(
     'SELECT pid, backend_start::text AS started FROM pg_stat_activity WHERE pid = pg_backend_pid()',
   );
-  return { number: claim.rows[0]!.number, place: place.rows[0]!.place, backend: backend.rows[0]! };
+  return { number: claim.rows[0]!.number, ...place.rows[0]!, backend: backend.rows[0]! };
 }
 
 function nameOf({ url }: PostgresServer): string {

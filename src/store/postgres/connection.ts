@@ -1,7 +1,7 @@
 /** Connections to PostgreSQL: they send statements without waiting for the answers to earlier ones. */
 import pg from 'pg';
 import type { Logger } from '../../base/log.ts';
-import type { Problem } from '../../core/problem.ts';
+import { Problem } from '../../core/problem.ts';
 import type { PostgresServer } from '../store.ts';
 import { clientConfig } from './client-config.ts';
 import { toParameter, types } from './dialect.ts';
@@ -21,16 +21,14 @@ export interface Result {
 }
 
 export class Connection {
-  readonly history: string;
   /** The server's process, for `pg_terminate_backend`. */
   readonly process_id: number;
   readonly #client: pg.PoolClient;
   #lost = false;
   #released = false;
 
-  constructor(client: pg.PoolClient, history: string) {
+  constructor(client: pg.PoolClient) {
     this.#client = client;
-    this.history = history;
     this.process_id = (client as unknown as { processID: number }).processID;
   }
 
@@ -72,10 +70,17 @@ export interface PostgresOptions extends PostgresServer {
 /** A bounded number of connections, which are opened when they are needed. */
 export class ConnectionPool {
   readonly #pool: pg.Pool;
-  readonly #histories = new WeakMap<object, string>();
 
-  /** `settings` are settings of the server for these connections. */
-  constructor(options: PostgresOptions, size: number, settings: Record<string, string> = {}) {
+  /**
+   * `checkHistory` gets the history of the server (see `history.ts`) before a connection is used, and throws if it must not be
+   * used. `settings` are settings of the server for these connections.
+   */
+  constructor(
+    options: PostgresOptions,
+    size: number,
+    checkHistory: (history: string) => void,
+    settings: Record<string, string> = {},
+  ) {
     this.#pool = new pg.Pool({
       ...clientConfig(options, settings),
       max: size,
@@ -88,7 +93,7 @@ export class ConnectionPool {
         // Statements report the loss of their connection. Without a listener, it would end the process too.
         client.on('error', () => {});
         const { rows } = await client.query<{ history: string }>(HISTORY);
-        this.#histories.set(client, rows[0]!.history);
+        checkHistory(rows[0]!.history);
       },
     });
     // The error has the client with its settings as a property.
@@ -102,12 +107,12 @@ export class ConnectionPool {
     return { open: this.#pool.totalCount, waiting: this.#pool.waitingCount };
   }
 
-  /** Waits for a connection. The caller releases it. Throws `Disconnected`. */
+  /** Waits for a connection. The caller releases it. Throws `Disconnected`, or the problem that `checkHistory` throws. */
   async acquire(): Promise<Connection> {
     try {
-      const client = await this.#pool.connect();
-      return new Connection(client, this.#histories.get(client)!);
+      return new Connection(await this.#pool.connect());
     } catch (error) {
+      if (error instanceof Problem) throw error;
       throw new Disconnected(error);
     }
   }

@@ -13,5 +13,5 @@ export const HISTORY = `SELECT ${history} AS history FROM pg_control_system()`;
  * database. In all these cases, commits of the original may be missing.
  */
 export const PLACE = `
-  SELECT ${history} || '/' || pg_database.oid || '/' || 'plane_claim'::regclass::oid AS place
+  SELECT ${history} AS history, ${history} || '/' || pg_database.oid || '/' || 'plane_claim'::regclass::oid AS place
   FROM pg_control_system(), pg_database WHERE datname = current_database()`;

@@ -52,11 +52,13 @@ class PostgresStore implements Store {
     this.#claim = claim;
     this.wakes = new LocalWakes(options.log);
     const { url, ca, lost_ms_max } = options;
-    this.source = { kind: 'postgres', url, ca, lost_ms_max };
+    this.source = { kind: 'postgres', url, ca, lost_ms_max, history: claim.history };
     const connections = options.connections ?? limits.connections;
-    this.#reads = new Reads(this.#database, options, Math.floor(connections / 2), this.server);
+    const checkHistory = (history: string) => claim.checkHistory(history);
+    this.#reads = new Reads(this.#database, options, Math.floor(connections / 2), this.server, checkHistory);
     // A scan of a whole table would conflict with every change of the table.
-    this.#writers = new ConnectionPool(options, Math.ceil(connections / 2), { enable_seqscan: 'off' });
+    const settings = { enable_seqscan: 'off' };
+    this.#writers = new ConnectionPool(options, Math.ceil(connections / 2), checkHistory, settings);
     const writes = {
       database: this.#database,
       pool: this.#writers,

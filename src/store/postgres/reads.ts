@@ -16,10 +16,16 @@ export class Reads {
   readonly #counts: ServerCounts;
 
   /** `database` identifies the store. */
-  constructor(database: object, options: PostgresOptions, connections: number, counts: ServerCounts) {
+  constructor(
+    database: object,
+    options: PostgresOptions,
+    connections: number,
+    counts: ServerCounts,
+    checkHistory: (history: string) => void,
+  ) {
     this.#database = database;
     this.#counts = counts;
-    this.#pool = new ConnectionPool(options, connections);
+    this.#pool = new ConnectionPool(options, connections, checkHistory);
     this.#lost_ms_max = lostMsMax(options);
   }
 
@@ -49,11 +55,15 @@ export class Reads {
   }
 }
 
-/** Opens a reader for another thread. It connects when it is used. */
-export function openPostgresReader(server: PostgresServer): StoreReader {
+/** Opens a reader for another thread, which reads only from a server with this history. It connects when it is used. */
+export function openPostgresReader(server: PostgresServer & { history: string }): StoreReader {
   const database = {};
+  const checkHistory = (history: string) => {
+    if (history !== server.history) throw new Error('PostgreSQL has failed over');
+  };
   // The store's thread reports and counts lost connections.
-  const reads = new Reads(database, { ...server, log: silentLog }, limits.worker_readers_max, noCounts());
+  const options = { ...server, log: silentLog };
+  const reads = new Reads(database, options, limits.worker_readers_max, noCounts(), checkHistory);
   const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
     checkNotInBody(database);
     return reads.run(fn, callerOf(read));

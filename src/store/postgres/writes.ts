@@ -141,11 +141,11 @@ export class Writes {
     let connection: Connection;
     try {
       connection = await this.#pool.acquire();
-    } catch {
-      return null;
+    } catch (error) {
+      // Otherwise, the server has failed over, and transaction ids of the old one mean nothing.
+      return error instanceof Disconnected ? null : 'unknown';
     }
     try {
-      if (connection.history !== lost.history) return 'unknown';
       const { rows } = await connection.query('SELECT pg_xact_status($1::xid8) AS status', [xid]);
       const status = (rows as { status: string | null }[])[0]!.status ?? 'unknown';
       // The server may not have noticed yet that the connection is lost, and wait for the commit.
