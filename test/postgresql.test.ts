@@ -77,6 +77,35 @@ test('a plane whose database was taken over stops, and its agents keep running',
   await expectNothingLost(plane, plane, writers);
 });
 
+test('logs one line when PostgreSQL does not answer, one when it is back, and stays ready', async () => {
+  plane = await TestPlane.open({ env: env() });
+  const readyz = async () => {
+    const response = await fetch(`${plane!.url}/readyz`);
+    return [response.status, await response.json()];
+  };
+  const metric = async () => {
+    const headers = { authorization: `Bearer ${plane!.token}` };
+    const text = await (await fetch(`${plane!.url}/metrics`, { headers })).text();
+    return /^svc_postgresql_up (\d)$/m.exec(text)![1];
+  };
+  expect(await readyz()).toEqual([200, { status: 'ok', database: 'ok' }]);
+  const before = plane.log.length;
+  proxy.cut();
+  const failing = Array.from({ length: 5 }, () => plane!.client.call('getMe', {}));
+  await expect.poll(readyz).toEqual([200, { status: 'ok', database: 'unreachable' }]);
+  const failed = { status: 'rejected', reason: { code: 'storage_failed' } };
+  expect(await Promise.allSettled(failing)).toMatchObject(failing.map(() => failed));
+  proxy.accept();
+  await expect.poll(readyz).toEqual([200, { status: 'ok', database: 'ok' }]);
+  expect(await metric()).toBe('1');
+  const lines = plane.log.slice(before).trim().split('\n');
+  expect(lines.filter((line) => line.includes('PostgreSQL'))).toEqual([
+    expect.stringContaining('PostgreSQL does not answer'),
+    expect.stringContaining('PostgreSQL answers again'),
+  ]);
+  expect(lines).toHaveLength(2);
+});
+
 test('shows the password in no log line, no argument, no error and to no agent', async () => {
   plane = await TestPlane.open({ env: env() });
   const agent = await plane.agent('env; sleep 300');

@@ -1,8 +1,13 @@
-/** Metrics of a database on a server. They are 0 for the embedded one. */
+/** Metrics of a database on a server. With the embedded one, `svc_postgresql_up` is 1, and the others are 0. */
 import type { Metrics } from '../server/metrics.ts';
 import type { Store } from '../store/store.ts';
 
 export function registerDatabaseMetrics(metrics: Metrics, { server }: Pick<Store, 'server'>): void {
+  metrics.gauge(
+    'svc_postgresql_up',
+    'Whether PostgreSQL answers: 1 or 0. 1 with the embedded database.',
+    () => Number(server?.up() ?? true),
+  );
   metrics.gauge(
     'svc_postgresql_connections',
     'Open connections to PostgreSQL for reads and writes.',

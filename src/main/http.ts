@@ -30,7 +30,7 @@ export async function openPlaneHttp(
   features: FeatureSet,
   { tokens, listener, ready }: PlaneHttp,
 ): Promise<HttpServer> {
-  const { config, settings, idempotency, metrics, log } = core;
+  const { config, settings, store, idempotency, metrics, log } = core;
   return openHttp({
     ...(await publicAddress(config)),
     ...(listener && { listener }),
@@ -46,6 +46,7 @@ export async function openPlaneHttp(
     page_items_default: () => settings.get('limits.page_items_default'),
     web: WEB_FOLDER,
     ready,
+    ...(store.server !== null && { database_up: store.server.up }),
     metrics,
     metrics_open: () => settings.get('metrics.open'),
     log,

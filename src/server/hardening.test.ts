@@ -504,6 +504,22 @@ describe('health', () => {
       await young.drain();
     }
   });
+
+  test('readyz says whether PostgreSQL answers, and stays ready', async () => {
+    let up = true;
+    const http = await openFakeHttp({}, { database_up: () => up });
+    try {
+      const readyz = async () => {
+        const answer = await fetch(`${http.url}/readyz`);
+        return [answer.status, await answer.json()];
+      };
+      expect(await readyz()).toEqual([200, { status: 'ok', database: 'ok' }]);
+      up = false;
+      expect(await readyz()).toEqual([200, { status: 'ok', database: 'unreachable' }]);
+    } finally {
+      await http.drain();
+    }
+  });
 });
 
 describe('rates', () => {

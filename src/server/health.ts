@@ -1,6 +1,6 @@
 /**
- * Monitoring endpoints: `/healthz` and `/readyz` return only a yes or no. `/metrics` requires a token unless
- * `metrics.open` is set.
+ * Monitoring endpoints: `/healthz` and `/readyz` return only a yes or no, and whether PostgreSQL answers, if it is used.
+ * `/metrics` requires a token unless `metrics.open` is set.
  */
 import type { FastifyInstance } from 'fastify';
 import { authorize } from '../core/policy.ts';
@@ -10,6 +10,8 @@ import { bearerCaller, type MountOptions } from './mount.ts';
 
 export interface HealthOptions extends MountOptions {
   ready(): boolean;
+  /** Whether the database's server answers. Absent: the database is embedded. */
+  database_up?: () => boolean;
   metrics: Metrics;
   /** `metrics.open`. */
   metrics_open(): boolean;
@@ -24,7 +26,9 @@ export function mountHealth(app: FastifyInstance, options: HealthOptions): void 
     url: '/readyz',
     handler: () => {
       if (!options.ready()) throw notReady();
-      return { status: 'ok' };
+      if (!options.database_up) return { status: 'ok' };
+      // It remains ready, because no other control plane would have the database either.
+      return { status: 'ok', database: options.database_up() ? 'ok' : 'unreachable' };
     },
   });
   app.route({

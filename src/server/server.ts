@@ -29,6 +29,8 @@ export interface HttpOptions extends MountOptions, ListenerOptions {
   web: string;
   /** Whether the parts behind the server are up, for `/readyz`. */
   ready(): boolean;
+  /** Whether the database's server answers, for `/readyz`. Absent: the database is embedded. */
+  database_up?: () => boolean;
   /** Shared with other parts of the plane that have metrics. */
   metrics?: Metrics;
   /** `metrics.open`: whether `/metrics` answers without a token. */

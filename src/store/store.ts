@@ -114,6 +114,8 @@ export interface ServerCounts {
 
 /** How a store uses its server. */
 export interface ServerUse extends ServerCounts {
+  /** Whether the server answered last. It is asked every second. */
+  up(): boolean;
   /** How many connections are open, and how many transactions wait for one. */
   connections(): { open: number; waiting: number };
 }
@@ -151,7 +153,7 @@ export type StoreSource =
 
 /** A database on a server, and how to connect to it. */
 export interface PostgresServer {
-  /** `postgres://user:password@host:port/database`, or `?host=/folder` for a socket. See `parseDatabaseUrl`. */
+  /** `postgres://user:password@host:port/database`, with several hosts, or `?host=/folder` for a socket. See `parseDatabaseUrl`. */
   url: string;
   /** Certificates (PEM) that the server's certificate is verified with. Absent: those of well-known authorities. */
   ca?: string | undefined;

@@ -1,7 +1,14 @@
 /** A proxy in front of a PostgreSQL server that loses connections, commits or their answers, and moves to other servers. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
+import {
+  type AddressInfo,
+  connect,
+  createServer,
+  type NetConnectOpts,
+  type Server,
+  type Socket,
+} from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -18,6 +25,7 @@ export class PostgresProxy {
   #lose: LostPart | null = null;
   #refuse = false;
   #paused = false;
+  #frozen = false;
 
   private constructor(url: string, target: NetConnectOpts, server: Server, folder: string) {
     this.url = url;
@@ -26,15 +34,28 @@ export class PostgresProxy {
     this.#folder = folder;
   }
 
-  static async open(url: string): Promise<PostgresProxy> {
+  /** Listens on a socket in a folder of its own, or else, with `tcp`, on a port of this machine. */
+  static async open(url: string, { tcp = false } = {}): Promise<PostgresProxy> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-proxy-'));
     const address = new URL(url);
-    address.searchParams.set('host', folder);
     const server = createServer((client) => proxy.#accept(client, connect(proxy.#target)));
-    const proxy = new PostgresProxy(address.href, targetOf(url), server, folder);
-    server.listen(join(folder, `.s.PGSQL.${address.port || 5432}`));
+    if (tcp) {
+      server.listen(0, '127.0.0.1');
+      address.searchParams.delete('host');
+      address.hostname = '127.0.0.1';
+    } else {
+      server.listen(join(folder, `.s.PGSQL.${address.port || 5432}`));
+      address.searchParams.set('host', folder);
+    }
     await once(server, 'listening');
+    if (tcp) address.port = String((server.address() as AddressInfo).port);
+    const proxy = new PostgresProxy(address.href, targetOf(url), server, folder);
     return proxy;
+  }
+
+  /** The host and the port, of a proxy with `tcp`. */
+  get host(): string {
+    return new URL(this.url).host;
   }
 
   /** Loses this part of the next commit, with the connection. Then refuses connections, if `refuse`. */
@@ -70,6 +91,16 @@ export class PostgresProxy {
     for (const socket of this.#sockets) socket.resume();
   }
 
+  /** Loses what comes on any connection until `thaw`, as if the server's machine had vanished. */
+  freeze(): void {
+    this.#frozen = true;
+  }
+
+  /** Forwards what comes on new connections. Those that were open remain silent, until the client closes them. */
+  thaw(): void {
+    this.#frozen = false;
+  }
+
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
@@ -78,6 +109,7 @@ export class PostgresProxy {
 
   #accept(client: Socket, server: Socket): void {
     let lost = false;
+    let silent = false;
     for (const socket of [client, server]) {
       this.#sockets.add(socket);
       socket.on('error', () => {});
@@ -89,6 +121,8 @@ export class PostgresProxy {
       return;
     }
     client.on('data', (data) => {
+      silent ||= this.#frozen;
+      if (silent) return;
       if (this.#lose !== null && data.includes('COMMIT\0')) {
         lost = true;
         const part = this.#lose;
@@ -98,8 +132,9 @@ export class PostgresProxy {
       server.write(data);
     });
     server.on('data', (data) => {
+      silent ||= this.#frozen;
       if (lost) client.destroy();
-      else client.write(data);
+      else if (!silent) client.write(data);
     });
     if (this.#paused) this.pause();
     // The server does not notice that the client of a lost commit is gone.

@@ -17,7 +17,8 @@ import { isLockTimeout, mayBeStarting, reasonOf } from './errors.ts';
 import { PLACE } from './history.ts';
 import { limits } from './limits.ts';
 import { tryLock } from './lock.ts';
-import { checkSupported, migrate } from './migrate.ts';
+import { checkSupported, migrate, steps } from './migrate.ts';
+import type { Server } from './server.ts';
 import { waitForTurn } from './standby.ts';
 
 const NUMBER = 'SELECT number FROM plane_claim';
@@ -29,6 +30,7 @@ interface Backend {
 
 export class Claim {
   readonly #options: PostgresOptions;
+  readonly #server: Server;
   readonly #number: string;
   readonly #place: string;
   /** That of the server on which the claim was taken. See `history.ts`. */
@@ -46,8 +48,9 @@ export class Claim {
   /** Sent at the beginning of each write transaction. */
   readonly statement = NUMBER;
 
-  private constructor(options: PostgresOptions, client: pg.Client, held: Held) {
+  private constructor(options: PostgresOptions, server: Server, client: pg.Client, held: Held) {
     this.#options = options;
+    this.#server = server;
     this.#number = held.number;
     this.#place = held.place;
     this.history = held.history;
@@ -62,22 +65,22 @@ export class Claim {
    * creates or upgrades the schema. Throws the problem `database_in_use` or `database_unreachable`, `DatabaseTooNew`,
    * `UnsupportedDatabase`, the driver's error, or what `waitForTurn` throws.
    */
-  static async acquire(options: PostgresOptions): Promise<Claim> {
-    let client = await connectPatiently(options);
+  static async acquire(options: PostgresOptions, server: Server): Promise<Claim> {
+    let client = await connectPatiently(options, server);
     try {
       await checkSupported(client);
-      if (options.member) client = await waitForTurn(client, options, options.member);
+      if (options.member) client = await waitForTurn(client, options, server, options.member);
       else await waitForPredecessor(client, options);
       // An earlier plane must not write any more while the schema changes.
       const is_new = !(await hasClaims(client));
       if (!is_new) await take(client, options);
-      const steps = await migrate(options);
-      if (steps > 0) options.log.info({ steps }, 'database schema is up to date');
+      const steps_run = await migrate(options, steps, server);
+      if (steps_run > 0) options.log.info({ steps: steps_run }, 'database schema is up to date');
       if (is_new) await take(client, options);
       const now = await held(client);
       await options.member?.beat(client, now.number);
       await options.member?.forgetSilent(client);
-      return new Claim(options, client, now);
+      return new Claim(options, server, client, now);
     } catch (error) {
       await client.end().catch(() => {});
       throw error;
@@ -130,12 +133,15 @@ export class Claim {
           await this.#options.member?.beat(this.#client, this.#number);
         }
         is_logged = false;
+        this.#server.answered();
       } catch (error) {
         if (error === this.#lost) return;
-        const reason = reasonOf(error);
-        if (!is_logged)
+        const is_outage = !(error instanceof NotReleased) && this.#server.failed(error);
+        if (!is_logged && !is_outage) {
+          const reason = reasonOf(error);
           this.#options.log.warn({ reason }, 'lost the connection to PostgreSQL that holds the claim');
-        is_logged = true;
+          is_logged = true;
+        }
         this.#drop();
         await sleep(limits.reconnect_ms, this.#closing.signal);
       }
@@ -157,7 +163,7 @@ export class Claim {
 
   async #connectAgain(): Promise<void> {
     this.#drop();
-    const client = await connect(this.#options);
+    const client = await connect(this.#options, this.#server);
     try {
       const { number, place, backend } = await held(client);
       if (number !== this.#number) throw this.#lose(TAKEN_OVER);
@@ -165,7 +171,7 @@ export class Claim {
       if (!(await tryLock(client))) {
         // The server may not have noticed that the connection is lost. If another plane has the lock, it will take the number.
         await client.query(TERMINATE, [this.#backend.pid, this.#backend.started]);
-        throw new Error('PostgreSQL has not released the claim yet');
+        throw new NotReleased('PostgreSQL has not released the claim yet');
       }
       this.#backend = backend;
       this.#connected = lossOf(client);
@@ -176,6 +182,9 @@ export class Claim {
     }
   }
 }
+
+/** The server answers, but another connection still holds the lock. */
+class NotReleased extends Error {}
 
 const TAKEN_OVER = 'another control plane has taken over the database';
 const MOVED = 'PostgreSQL has failed over, or the database was restored: start svc again';
@@ -190,11 +199,11 @@ function lossOf(client: pg.Client): AbortController {
 }
 
 /** Waits while the server starts. Throws the problem `database_unreachable`. */
-async function connectPatiently(options: PostgresOptions): Promise<pg.Client> {
+async function connectPatiently(options: PostgresOptions, server: Server): Promise<pg.Client> {
   const end_ms = performance.now() + (options.lost_ms_max ?? limits.lost_ms_max);
   for (let is_logged = false; ; is_logged = true) {
     try {
-      return await connect(options);
+      return await connect(options, server);
     } catch (error) {
       const reason = reasonOf(error);
       if (!mayBeStarting(error) || performance.now() >= end_ms) {

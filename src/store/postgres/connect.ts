@@ -1,8 +1,9 @@
-/** Connections outside the pools, of the plane's claim. */
-import pg from 'pg';
+/** Connections of the plane's claim, outside of the pools. */
+import type pg from 'pg';
 import type { PostgresServer } from '../store.ts';
-import { clientConfig } from './client-config.ts';
 import { limits } from './limits.ts';
+import { openClient } from './open-client.ts';
+import type { Server } from './server.ts';
 
 /** Server settings for the connection that holds the lock, so that the server notices when the plane's machine is gone. */
 const NOTICE_LOSS = {
@@ -13,13 +14,7 @@ const NOTICE_LOSS = {
 };
 
 /** Opens a connection of its own. The caller ends it. Throws the driver's error. */
-export async function connect(server: PostgresServer): Promise<pg.Client> {
-  const client = new pg.Client({
-    ...clientConfig(server, NOTICE_LOSS),
-    query_timeout: limits.claim_answer_ms_max,
-  });
-  // Queries report the loss of the connection. Without a listener, it would end the process too.
-  client.on('error', () => {});
-  await client.connect();
-  return client;
+export function connect(database: PostgresServer, server: Server): Promise<pg.Client> {
+  const options = { settings: NOTICE_LOSS, query_timeout: limits.claim_answer_ms_max };
+  return openClient(database, server, options);
 }

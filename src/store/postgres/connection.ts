@@ -1,6 +1,8 @@
 /** Connections to PostgreSQL: they send statements without waiting for the answers to earlier ones. */
+import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { Logger } from '../../base/log.ts';
+import type { HostPort } from '../../core/database-url.ts';
 import { Problem } from '../../core/problem.ts';
 import type { PostgresServer } from '../store.ts';
 import { clientConfig } from './client-config.ts';
@@ -9,6 +11,7 @@ import { Disconnected, isDisconnection } from './errors.ts';
 import { HISTORY } from './history.ts';
 import { limits } from './limits.ts';
 import type { Member } from './member.ts';
+import type { Server } from './server.ts';
 
 /**
  * What one statement returned; `command` is for example `COMMIT`, and `changes` how many rows it selected or changed.
@@ -67,39 +70,52 @@ export interface PostgresOptions extends PostgresServer {
   onClaimLost?: (problem: Problem) => void;
 }
 
+export interface PoolOptions {
+  options: PostgresOptions;
+  server: Server;
+  /** How many connections are open at once at most. */
+  size: number;
+  /** Gets the history of the server (see `history.ts`) before a connection is used, and throws if it must not be used. */
+  checkHistory: (history: string) => void;
+  /** Settings of the server for these connections. */
+  settings?: Record<string, string>;
+}
+
 /** A bounded number of connections, which are opened when they are needed. */
 export class ConnectionPool {
   readonly #pool: pg.Pool;
 
-  /**
-   * `checkHistory` gets the history of the server (see `history.ts`) before a connection is used, and throws if it must not be
-   * used. `settings` are settings of the server for these connections.
-   */
-  constructor(
-    options: PostgresOptions,
-    size: number,
-    checkHistory: (history: string) => void,
-    settings: Record<string, string> = {},
-  ) {
+  /** The clients that are connected. */
+  readonly #clients = new Set<pg.ClientBase>();
+
+  constructor({ options, server, size, checkHistory, settings = {} }: PoolOptions) {
     this.#pool = new pg.Pool({
-      ...clientConfig(options, settings),
+      Client: clientOf(options, server, settings),
+      connectionTimeoutMillis: limits.connect_ms_max,
       max: size,
-      pipeline: true,
-      types,
       idleTimeoutMillis: limits.idle_ms,
-      lock_timeout: limits.lock_ms_max,
-      idle_in_transaction_session_timeout: limits.silent_transaction_ms_max,
       onConnect: async (client: pg.ClientBase) => {
         // Statements report the loss of their connection. Without a listener, it would end the process too.
         client.on('error', () => {});
-        const { rows } = await client.query<{ history: string }>(HISTORY);
-        checkHistory(rows[0]!.history);
+        this.#clients.add(client);
+        client.once('end', () => this.#clients.delete(client));
+        const { to } = client as ServerClient;
+        try {
+          const query = { text: HISTORY, query_timeout: limits.connect_ms_max };
+          const { rows } = await client.query<{ history: string }>(query);
+          checkHistory(rows[0]!.history);
+        } catch (error) {
+          server.failed(error, to);
+          throw error;
+        }
+        server.answered();
       },
     });
     // The error has the client with its settings as a property.
     this.#pool.on('error', ({ message }) =>
-      options.log.warn({ reason: message }, 'lost an unused connection to PostgreSQL'),
+      options.log.debug({ reason: message }, 'lost an unused connection to PostgreSQL'),
     );
+    server.onUnreachable(() => this.#abandon());
   }
 
   /** How many connections are open, and how many callers wait for one. */
@@ -121,4 +137,47 @@ export class ConnectionPool {
   close(): Promise<void> {
     return this.#pool.end();
   }
+
+  /** Closes the connections at once. Their statements fail as if the server had closed them. */
+  #abandon(): void {
+    for (const client of this.#clients) {
+      const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+      stream.destroy();
+    }
+  }
+}
+
+interface ServerClient extends pg.ClientBase {
+  /** The host to which it connects. */
+  readonly to: HostPort;
+}
+
+/** A client for the host that the server has when the client is created. Reports to the server if it cannot connect. */
+function clientOf(options: PostgresOptions, server: Server, settings: Record<string, string>) {
+  return class extends pg.Client implements ServerClient {
+    readonly to: HostPort;
+
+    constructor() {
+      const to = server.host;
+      super({
+        ...clientConfig(options, to, settings),
+        pipeline: true,
+        types,
+        lock_timeout: limits.lock_ms_max,
+        idle_in_transaction_session_timeout: limits.silent_transaction_ms_max,
+      });
+      this.to = to;
+    }
+
+    override connect(): Promise<pg.Client>;
+    override connect(callback: (error: Error) => void): void;
+    override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
+      if (callback === undefined) return super.connect();
+      super.connect((error: Error | null) => {
+        if (error) server.failed(error, this.to);
+        callback(error as Error);
+      });
+      return undefined;
+    }
+  };
 }

@@ -17,14 +17,28 @@ export class Again extends Error {
   }
 }
 
+/** Thrown if none of several hosts can be used. */
+export class NoPrimary extends Error {
+  /** Whether one of them may be starting, or become the primary. */
+  readonly may_be_starting: boolean;
+
+  constructor(message: string, may_be_starting: boolean) {
+    super(message);
+    this.name = 'NoPrimary';
+    this.may_be_starting = may_be_starting;
+  }
+}
+
 function sqlState(error: unknown): string | null {
   const { code } = (error ?? {}) as { code?: unknown };
   // No SQLSTATE begins like the codes of the system, such as EPIPE.
   return typeof code === 'string' && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : null;
 }
 
+const TOO_MANY_CONNECTIONS = '53300';
+
 /** With these, the server ends the connection. */
-const endings = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '53300']);
+const endings = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', TOO_MANY_CONNECTIONS]);
 
 /** Whether the connection cannot be used any more. Errors of conversions have neither a code nor to do with it. */
 export function isDisconnection(error: unknown): boolean {
@@ -38,6 +52,16 @@ export function isUndefinedTable(error: unknown): boolean {
   return sqlState(error) === '42P01';
 }
 
+/** A standby has no current position in its log. */
+const STANDBY = '55000';
+
+/** Whether a connection could not be opened because the server cannot be reached, or is not the primary. */
+export function isUnreachable(error: unknown): boolean {
+  if (error instanceof Problem) return false;
+  const state = sqlState(error);
+  return state === STANDBY || (state !== TOO_MANY_CONNECTIONS && isDisconnection(error));
+}
+
 /** Whether a lock was not obtained within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03';
@@ -48,6 +72,7 @@ const startings = new Set(['57P03', 'ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENO
 
 /** Whether a connection could not be opened because the server may not have started yet. */
 export function mayBeStarting(error: unknown): boolean {
+  if (error instanceof NoPrimary) return error.may_be_starting;
   const { code } = error as { code?: unknown };
   return typeof code === 'string' && startings.has(code);
 }

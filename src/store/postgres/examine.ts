@@ -1,18 +1,20 @@
 /** Examines a database for `svc doctor`. Changes nothing. */
+import { silentLog } from '../../base/log.ts';
 import type { PostgresServer } from '../store.ts';
 import { connect } from './connect.ts';
 import { reasonOf } from './errors.ts';
 import { LOCK } from './lock.ts';
 import { checkSupported } from './migrate.ts';
+import { Server } from './server.ts';
 
 /** What is at the URL of a database. */
 export type Examined = { version: string; holder: string | null } | { problem: string };
 
 /** Tries to connect. `holder` describes the plane that is using the database, if any. */
-export async function examinePostgres(server: PostgresServer): Promise<Examined> {
+export async function examinePostgres(database: PostgresServer): Promise<Examined> {
   let client: Awaited<ReturnType<typeof connect>> | undefined;
   try {
-    client = await connect(server);
+    client = await connect(database, new Server({ url: database.url, log: silentLog }));
     await checkSupported(client);
     const { rows } = await client.query<{ version: string; is_held: boolean; has_claims: boolean }>(STATE);
     const { version, is_held, has_claims } = rows[0]!;

@@ -31,6 +31,8 @@ export const limits = {
   silent_looks_max: 8,
   /** A connection to PostgreSQL that does not answer a check of the claim for this long is closed. */
   claim_answer_ms_max: 5_000,
+  /** If PostgreSQL cannot be reached for this long, all connections to it are closed, because they may be half-open. */
+  unreachable_ms_max: 10_000,
   /** PostgreSQL releases the claim of a plane that it cannot reach for this long. */
   claim_unreachable_ms_max: 10_000,
   /** How long a plane that starts waits for the last writes of its predecessor. */

@@ -3,16 +3,19 @@
  * one creates the schema that SQLite has after the same number of steps. Later ones are those of SQLite, with other
  * names of types.
  */
-import pg from 'pg';
+import type pg from 'pg';
+import { silentLog } from '../../base/log.ts';
 import { DatabaseTooNew, migrations } from '../migrate.ts';
 import type { PostgresServer } from '../store.ts';
-import { clientConfig } from './client-config.ts';
+import { openClient } from './open-client.ts';
+import { isDirect, POOLER } from './pooler.ts';
 import { sql as accounts } from './schema/accounts.ts';
 import { sql as agents } from './schema/agents.ts';
 import { sql as events } from './schema/events.ts';
 import { sql as numbers } from './schema/numbers.ts';
 import { sql as teams } from './schema/teams.ts';
 import { sql as work } from './schema/work.ts';
+import { Server } from './server.ts';
 
 /** The schema version that the first step creates. */
 const INITIAL_VERSION = 27;
@@ -36,12 +39,14 @@ export class UnsupportedDatabase extends Error {
 
 /**
  * Runs the missing steps, each in its own transaction, and returns how many there were. Waits while another program
- * does. Throws `DatabaseTooNew`, `UnsupportedDatabase`, or the driver's error.
+ * does. `server` has the host that is tried first. Throws `DatabaseTooNew`, `UnsupportedDatabase`, or the driver's error.
  */
-export async function migrate(server: PostgresServer, all_steps: readonly string[] = steps): Promise<number> {
-  const client = new pg.Client(clientConfig(server));
-  client.on('error', () => {});
-  await client.connect();
+export async function migrate(
+  database: PostgresServer,
+  all_steps: readonly string[] = steps,
+  server = new Server({ url: database.url, log: silentLog }),
+): Promise<number> {
+  const client = await openClient(database, server);
   try {
     await checkSupported(client);
     await client.query(`SELECT pg_advisory_lock(${LOCK})`);
@@ -72,6 +77,7 @@ export async function checkSupported(client: pg.Client): Promise<void> {
       pg_is_in_recovery() AS is_standby`,
   );
   const { version, encoding, is_standby } = rows[0]!;
+  if (!(await isDirect(client))) throw new UnsupportedDatabase(POOLER);
   if (Number(version) < 140_000) throw new UnsupportedDatabase('svc needs PostgreSQL 14 or later');
   if (is_standby) throw new UnsupportedDatabase('the server is a standby, which only reads; use the primary');
   if (encoding !== 'UTF8') {

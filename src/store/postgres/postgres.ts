@@ -10,11 +10,12 @@ import type { Appended, IngestBatch, Reader, ServerUse, Store, StoreSource, Tx }
 import { LocalWakes } from '../wakes.ts';
 import { Claim } from './claim.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
-import { storageProblem } from './errors.ts';
+import { Disconnected, storageProblem } from './errors.ts';
 import { Ingest } from './ingest.ts';
 import { limits } from './limits.ts';
 import { Reads } from './reads.ts';
 import { settledArguments } from './schema/numbers.ts';
+import { Server } from './server.ts';
 import { noCounts, Writes } from './writes.ts';
 
 /**
@@ -22,7 +23,8 @@ import { noCounts, Writes } from './writes.ts';
  * `database_in_use` if another plane has it, `database_unreachable`, `DatabaseTooNew` or `UnsupportedDatabase`.
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  return new PostgresStore(options, await Claim.acquire(options));
+  const server = new Server(options);
+  return new PostgresStore(options, server, await Claim.acquire(options, server));
 }
 
 class PostgresStore implements Store {
@@ -30,6 +32,7 @@ class PostgresStore implements Store {
   readonly files = null;
   readonly server: ServerUse = {
     ...noCounts(),
+    up: () => this.#server.up,
     connections: () => {
       const [reads, writes] = [this.#reads.connections, this.#writers.use];
       return { open: reads.open + writes.open, waiting: reads.waiting + writes.waiting };
@@ -37,6 +40,7 @@ class PostgresStore implements Store {
   };
   readonly wakes: LocalWakes;
   readonly #options: PostgresOptions;
+  readonly #server: Server;
   readonly #claim: Claim;
   /** Identifies the store. */
   readonly #database = {};
@@ -47,18 +51,20 @@ class PostgresStore implements Store {
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
-  constructor(options: PostgresOptions, claim: Claim) {
+  constructor(options: PostgresOptions, server: Server, claim: Claim) {
     this.#options = options;
+    this.#server = server;
     this.#claim = claim;
     this.wakes = new LocalWakes(options.log);
     const { url, ca, lost_ms_max } = options;
     this.source = { kind: 'postgres', url, ca, lost_ms_max, history: claim.history };
     const connections = options.connections ?? limits.connections;
     const checkHistory = (history: string) => claim.checkHistory(history);
-    this.#reads = new Reads(this.#database, options, Math.floor(connections / 2), this.server, checkHistory);
+    const pool = { options, server, checkHistory };
+    this.#reads = new Reads(this.#database, { ...pool, size: Math.floor(connections / 2) }, this.server);
     // A scan of a whole table would conflict with every change of the table.
     const settings = { enable_seqscan: 'off' };
-    this.#writers = new ConnectionPool(options, Math.ceil(connections / 2), checkHistory, settings);
+    this.#writers = new ConnectionPool({ ...pool, size: Math.ceil(connections / 2), settings });
     const writes = {
       database: this.#database,
       pool: this.#writers,
@@ -127,7 +133,9 @@ class PostgresStore implements Store {
   #toProblem(error: unknown): unknown {
     const problem = storageProblem(error);
     if (!problem) return error;
-    this.#options.log.error({ err: error }, problem.message);
+    // The beginning of an outage was logged.
+    const is_known = error instanceof Disconnected && !this.#server.up;
+    if (!is_known) this.#options.log.error({ err: error }, problem.message);
     return problem;
   }
 }

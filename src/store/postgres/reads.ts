@@ -2,8 +2,9 @@
 import { silentLog } from '../../base/log.ts';
 import { type Caller, callerOf, checkNotInBody } from '../body.ts';
 import type { PostgresServer, Reader, ServerCounts, StoreReader } from '../store.ts';
-import { ConnectionPool, type PostgresOptions } from './connection.ts';
+import { ConnectionPool, type PoolOptions } from './connection.ts';
 import { limits } from './limits.ts';
+import { Server } from './server.ts';
 import { ReadTransaction } from './transaction.ts';
 import { lostMsMax, noCounts, untilDone } from './writes.ts';
 
@@ -16,17 +17,11 @@ export class Reads {
   readonly #counts: ServerCounts;
 
   /** `database` identifies the store. */
-  constructor(
-    database: object,
-    options: PostgresOptions,
-    connections: number,
-    counts: ServerCounts,
-    checkHistory: (history: string) => void,
-  ) {
+  constructor(database: object, pool: PoolOptions, counts: ServerCounts) {
     this.#database = database;
     this.#counts = counts;
-    this.#pool = new ConnectionPool(options, connections, checkHistory);
-    this.#lost_ms_max = lostMsMax(options);
+    this.#pool = new ConnectionPool(pool);
+    this.#lost_ms_max = lostMsMax(pool.options);
   }
 
   /** Resolves to what `fn` returned. It runs again if the connection is lost. `caller` is named in errors. */
@@ -56,17 +51,18 @@ export class Reads {
 }
 
 /** Opens a reader for another thread, which reads only from a server with this history. It connects when it is used. */
-export function openPostgresReader(server: PostgresServer & { history: string }): StoreReader {
+export function openPostgresReader(source: PostgresServer & { history: string }): StoreReader {
   const database = {};
   const checkHistory = (history: string) => {
-    if (history !== server.history) throw new Error('PostgreSQL has failed over');
+    if (history !== source.history) throw new Error('PostgreSQL has failed over');
   };
   // The store's thread reports and counts lost connections.
-  const options = { ...server, log: silentLog };
-  const reads = new Reads(database, options, limits.worker_readers_max, noCounts(), checkHistory);
+  const options = { ...source, log: silentLog };
+  const pool = { options, server: new Server(options), size: limits.worker_readers_max, checkHistory };
+  const reads = new Reads(database, pool, noCounts());
   const read = async <T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> => {
     checkNotInBody(database);
     return reads.run(fn, callerOf(read));
   };
-  return { source: { kind: 'postgres', ...server }, read, close: () => reads.close() };
+  return { source: { kind: 'postgres', ...source }, read, close: () => reads.close() };
 }

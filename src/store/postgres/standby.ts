@@ -13,6 +13,7 @@ import { limits } from './limits.ts';
 import { breakLock, tryLock } from './lock.ts';
 import { Member } from './member.ts';
 import { checkSupported } from './migrate.ts';
+import type { Server } from './server.ts';
 
 /**
  * Returns a connection that has the lock; `client` is the first one to use. Survives the loss of connections. Ends all
@@ -21,6 +22,7 @@ import { checkSupported } from './migrate.ts';
 export async function waitForTurn(
   client: pg.Client,
   options: PostgresOptions,
+  server: Server,
   member: Member,
 ): Promise<pg.Client> {
   const { signal } = member.options;
@@ -30,10 +32,11 @@ export async function waitForTurn(
   for (let attempt = 0; ; attempt++) {
     try {
       signal.throwIfAborted();
-      current ??= await reconnect(options, signal);
+      current ??= await reconnect(options, server, signal);
       await checkSupported(current);
       if (await tryLock(current)) return current;
       if (attempt % limits.standby_attempts_per_look === 0) await look(current, options, member, silence);
+      server.answered();
       is_logged = false;
     } catch (error) {
       const is_over = signal.aborted || error instanceof Problem;
@@ -42,7 +45,7 @@ export async function waitForTurn(
       current = null;
       if (is_over) throw error;
       silence.reset();
-      if (!is_logged) {
+      if (!server.failed(error) && !is_logged) {
         options.log.warn(
           { reason: reasonOf(error) },
           'cannot read from PostgreSQL which control plane is active',
@@ -55,8 +58,8 @@ export async function waitForTurn(
 }
 
 /** The active plane, which may have lost its connection too, gets time to continue first. */
-async function reconnect(options: PostgresOptions, signal: AbortSignal): Promise<pg.Client> {
-  const client = await connect(options);
+async function reconnect(options: PostgresOptions, server: Server, signal: AbortSignal): Promise<pg.Client> {
+  const client = await connect(options, server);
   await sleep(limits.standby_yield_ms, signal);
   return client;
 }
