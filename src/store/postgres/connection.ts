@@ -7,11 +7,12 @@ import { Problem } from '../../core/problem.ts';
 import type { PostgresServer } from '../store.ts';
 import { clientConfig } from './client-config.ts';
 import { toParameter, types } from './dialect.ts';
-import { Disconnected, isDisconnection } from './errors.ts';
+import { Again, Disconnected, isDisconnection, isStaleStatement } from './errors.ts';
 import { HISTORY } from './history.ts';
 import { limits } from './limits.ts';
 import type { Member } from './member.ts';
 import type { Server } from './server.ts';
+import { PreparedStatements, StatementNames } from './statements.ts';
 
 /**
  * What one statement returned; `command` is for example `COMMIT`, and `changes` how many rows it selected or changed.
@@ -27,23 +28,37 @@ export class Connection {
   /** The server's process, for `pg_terminate_backend`. */
   readonly process_id: number;
   readonly #client: pg.PoolClient;
+  readonly #statements: PreparedStatements;
   #lost = false;
   #released = false;
 
-  constructor(client: pg.PoolClient) {
+  constructor(client: pg.PoolClient, statements: PreparedStatements) {
     this.#client = client;
+    this.#statements = statements;
     this.process_id = (client as unknown as { processID: number }).processID;
   }
 
-  /** Throws `Disconnected`, or the server's error. Statements run in the order of the calls. */
+  /**
+   * Throws `Disconnected`, `Again` if a prepared statement was outdated, or the server's error. Statements run in the
+   * order of the calls. Those with parameters are prepared if they are used often.
+   */
   async query(sql: string, parameters: readonly unknown[] = [], as_arrays = false): Promise<Result> {
+    let name: string | undefined;
     try {
       const values = parameters.map(toParameter);
+      if (values.length > 0) name = this.#statements.begin(sql);
+      const query = { text: sql, values, ...(name !== undefined && { name }) };
       const result = as_arrays
-        ? await this.#client.query({ text: sql, values, rowMode: 'array' })
-        : await this.#client.query({ text: sql, values });
+        ? await this.#client.query({ ...query, rowMode: 'array' })
+        : await this.#client.query(query);
+      if (name !== undefined) this.#statements.succeeded(name);
       return { rows: result.rows, command: result.command, changes: result.rowCount ?? 0 };
     } catch (error) {
+      if (name !== undefined) this.#statements.failed(name);
+      if (name !== undefined && isStaleStatement(error)) {
+        this.#statements.isStale(name);
+        throw new Again(error);
+      }
       if (!isDisconnection(error)) throw error;
       this.#lost = true;
       throw new Disconnected(error);
@@ -84,6 +99,9 @@ export interface PoolOptions {
 /** A bounded number of connections, which are opened when they are needed. */
 export class ConnectionPool {
   readonly #pool: pg.Pool;
+  readonly #names = new StatementNames();
+  /** Those of each connected client. */
+  readonly #statements = new WeakMap<object, PreparedStatements>();
 
   /** The clients that are connected. */
   readonly #clients = new Set<pg.ClientBase>();
@@ -109,6 +127,7 @@ export class ConnectionPool {
           throw error;
         }
         server.answered();
+        this.#statements.set(client, new PreparedStatements(this.#names));
       },
     });
     // The error has the client with its settings as a property.
@@ -126,7 +145,8 @@ export class ConnectionPool {
   /** Waits for a connection. The caller releases it. Throws `Disconnected`, or the problem that `checkHistory` throws. */
   async acquire(): Promise<Connection> {
     try {
-      return new Connection(await this.#pool.connect());
+      const client = await this.#pool.connect();
+      return new Connection(client, this.#statements.get(client)!);
     } catch (error) {
       if (error instanceof Problem) throw error;
       throw new Disconnected(error);

@@ -1,4 +1,5 @@
 /** Errors of PostgreSQL, by their SQLSTATE, as what the store does about them. */
+import type pg from 'pg';
 import { Problem, problems } from '../../core/problem.ts';
 
 /** Thrown if a connection was lost or could not be opened. `cause` is the driver's error. */
@@ -65,6 +66,18 @@ export function isUnreachable(error: unknown): boolean {
 /** Whether a lock was not obtained within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03';
+}
+
+/**
+ * Whether a prepared statement cannot be executed any more: a migration changed the columns that it returns, or somebody
+ * deallocated it. Other unsupported features have the same SQLSTATE, but come from other functions of the server.
+ */
+export function isStaleStatement(error: unknown): boolean {
+  const state = sqlState(error);
+  return (
+    state === '26000' ||
+    (state === '0A000' && (error as pg.DatabaseError).routine === 'RevalidateCachedQuery')
+  );
 }
 
 /** The server, or its machine, is starting. */

@@ -47,6 +47,14 @@ export const limits = {
   lost_ms_max: 10_000,
   /** Pause between attempts to connect to PostgreSQL again, and to ask how a commit ended. */
   reconnect_ms: 50,
+  /** Texts that each connection of a pool prepares. Each takes about 20 KiB on the server. */
+  prepared_max: 200,
+  /** Longer texts have long lists, and are rarely the same. */
+  prepared_chars_max: 8_000,
+  /** A text is prepared when it is used for this time. */
+  prepared_from_uses: 4,
+  /** Texts whose uses are counted. */
+  counted_texts_max: 1_000,
   /** Rows that a visit of many rows requests at once from PostgreSQL. */
   fetch_rows: 256,
 } as const;
