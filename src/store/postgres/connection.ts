@@ -40,18 +40,20 @@ export class Connection {
 
   /**
    * Throws `Disconnected`, `Again` if a prepared statement was outdated, or the server's error. Statements run in the
-   * order of the calls. Those with parameters are prepared if they are used often.
+   * order of the calls. Those that have parameters or select are prepared if they are used often. Others may be several
+   * statements in one message, and the answer is that to the last one.
    */
   async query(sql: string, parameters: readonly unknown[] = [], as_arrays = false): Promise<Result> {
     let name: string | undefined;
     try {
       const values = parameters.map(toParameter);
-      if (values.length > 0) name = this.#statements.begin(sql);
+      if (values.length > 0 || sql.startsWith('SELECT ')) name = this.#statements.begin(sql);
       const query = { text: sql, values, ...(name !== undefined && { name }) };
-      const result = as_arrays
+      const answer: pg.QueryResult | pg.QueryResult[] = as_arrays
         ? await this.#client.query({ ...query, rowMode: 'array' })
         : await this.#client.query(query);
       if (name !== undefined) this.#statements.succeeded(name);
+      const result = Array.isArray(answer) ? answer.at(-1)! : answer;
       return { rows: result.rows, command: result.command, changes: result.rowCount ?? 0 };
     } catch (error) {
       if (name !== undefined) this.#statements.failed(name);

@@ -8,7 +8,7 @@ import { Server } from './server.ts';
 import { ReadTransaction } from './transaction.ts';
 import { lostMsMax, noCounts, untilDone } from './writes.ts';
 
-const OPENING = ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'];
+const OPENING = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 export class Reads {
   readonly #database: object;

@@ -14,15 +14,15 @@ export class ReadTransaction extends Body implements Reader {
   readonly sql = kysely;
   override readonly database: object;
   protected readonly connection: Connection;
-  /** Statements that are sent before the first one of the body. */
-  readonly #opening: readonly string[];
+  /** Statements that are sent before the first one of the body, in one message. */
+  readonly #opening: string;
   readonly #memos = new Memos();
   #begun = false;
   #cursors = 0;
   #failure: unknown = null;
 
   /** `database` identifies the store. */
-  constructor(database: object, connection: Connection, opening: readonly string[]) {
+  constructor(database: object, connection: Connection, opening: string) {
     super();
     this.database = database;
     this.connection = connection;
@@ -96,7 +96,7 @@ export class ReadTransaction extends Body implements Reader {
     if (this.#failure !== null) throw this.#failure;
     if (!this.#begun) {
       this.#begun = true;
-      for (const statement of this.#opening) this.inBackground(this.connection.query(statement));
+      this.inBackground(this.connection.query(this.#opening));
       this.onBegun();
     }
     try {
@@ -137,7 +137,7 @@ export class WriteTransaction extends ReadTransaction implements Tx {
   constructor(of: {
     database: object;
     connection: Connection;
-    opening: readonly string[];
+    opening: string;
     claim: Claim;
     reads: Pick<Reads, 'once'>;
   }) {

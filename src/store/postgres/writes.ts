@@ -74,8 +74,8 @@ export class Writes {
     const connection = await this.#pool.acquire();
     try {
       const mode = attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
-      const opening = [`BEGIN ISOLATION LEVEL ${isolation}`, `LOCK TABLE gate IN ${mode} MODE`];
       const [database, claim, reads] = [this.#database, this.#claim, this.#reads];
+      const opening = `BEGIN ISOLATION LEVEL ${isolation}; LOCK TABLE gate IN ${mode} MODE`;
       const tx = new WriteTransaction({ database, connection, opening, claim, reads });
       let value: T;
       try {
