@@ -19,6 +19,7 @@ import { mail } from './rows/mail.ts';
 import { nchan } from './rows/peers-nchan.ts';
 import { opencode } from './rows/peers-opencode.ts';
 import { pm2 } from './rows/peers-pm2.ts';
+import { postgresEngine, postgresLatency, postgresThroughput } from './rows/postgres.ts';
 import { remoteLatency } from './rows/remote-latency.ts';
 import { remoteMemory } from './rows/remote-memory.ts';
 import { remoteOutage } from './rows/remote-outage.ts';
@@ -57,6 +58,9 @@ const rows: Row[] = [
   remoteThroughput,
   remoteMemory,
   remoteOutage,
+  postgresThroughput,
+  postgresLatency,
+  postgresEngine,
   takeover,
 ];
 

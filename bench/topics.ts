@@ -48,6 +48,13 @@ export const topics: readonly Topic[] = [
     rows: ['remote-latency', 'remote-throughput', 'remote-memory', 'remote-outage'],
   },
   {
+    title: 'PostgreSQL',
+    about:
+      'The same service with its data in PostgreSQL. The *COPY path* is the least that any program must do to keep a ' +
+      'stream there: read a file, copy its blocks into a table, commit each megabyte, and write it to a socket.',
+    rows: ['postgres-throughput', 'postgres-latency', 'postgres-engine'],
+  },
+  {
     title: 'Several control planes',
     about: 'What clients notice when one of two control planes that share a database ends.',
     rows: ['takeover'],

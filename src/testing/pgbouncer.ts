@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { sleep } from '../base/async.ts';
-import { execute, serverUser } from './postgres.ts';
-import { postgres_missing } from './postgres-programs.ts';
+import { execute } from './postgres.ts';
+import { postgres_missing, serverUser } from './postgres-programs.ts';
 
 const pgbouncer = ['/usr/sbin', ...(process.env.PATH ?? '').split(':')]
   .map((folder) => join(folder, 'pgbouncer'))

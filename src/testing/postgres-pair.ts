@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test } from 'vitest';
 import { sleep } from '../base/async.ts';
-import { execute, serverUser } from './postgres.ts';
-import { programs } from './postgres-programs.ts';
+import { execute } from './postgres.ts';
+import { programs, serverUser } from './postgres-programs.ts';
 
 const START_MS = 30_000;
 

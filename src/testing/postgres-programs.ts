@@ -1,4 +1,5 @@
 /** Where PostgreSQL is for tests: at `SVC_TEST_POSTGRES_URL`, or in the programs of this machine. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -22,3 +23,12 @@ if (postgres_missing)
   console.warn(
     'skipping the tests with PostgreSQL: initdb is missing; set SVC_TEST_POSTGRES_URL, or install PostgreSQL',
   );
+
+/** PostgreSQL refuses to run as root. Null for the user of this process. */
+export function serverUser(): { uid: number; gid: number } | null {
+  if (process.getuid?.() !== 0) return null;
+  const exists = existsSync('/var/lib/postgresql');
+  const entry = execFileSync('getent', ['passwd', exists ? 'postgres' : 'nobody'], { encoding: 'utf8' });
+  const [, , uid, gid] = entry.split(':');
+  return { uid: Number(uid), gid: Number(gid) };
+}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a PostgreSQL server for tests in the current folder, until the process $1 has ended. Then deletes the folder. The
-# programs are in the folder $2.
+# programs are in the folder $2. $3: durable, or absent for tests that lose nothing in a crash.
 set -eu
 watched=$1
 programs=$2
@@ -16,6 +16,14 @@ shared_buffers = 32MB
 autovacuum = off
 jit = off
 END
+if [ "${3-}" = durable ]; then
+  cat >>data/postgresql.conf <<END
+fsync = on
+full_page_writes = on
+shared_buffers = 128MB
+autovacuum = on
+END
+fi
 "$programs/postgres" -D data >>output 2>&1 &
 server=$!
 trap 'kill -QUIT $server' TERM

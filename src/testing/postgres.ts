@@ -3,9 +3,8 @@
  * one that the first test starts with the programs of this machine. It ends with the test run. Without these programs,
  * tests are skipped, except in CI, where PostgreSQL is always installed.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { chown, mkdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +12,7 @@ import pg from 'pg';
 import { test } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { migrate, steps } from '../store/postgres/migrate.ts';
-import { external_url, postgres_missing, programs } from './postgres-programs.ts';
+import { external_url, postgres_missing, programs, serverUser } from './postgres-programs.ts';
 
 const SERVER_START_MS = 30_000;
 /** Any number, for a lock that tests hold while they create the template. */
@@ -132,13 +131,4 @@ async function startServer(): Promise<string> {
       throw new Error(`PostgreSQL does not start: ${output}`, { cause: error });
     }
   }
-}
-
-/** PostgreSQL refuses to run as root. Null for the user of this process. */
-export function serverUser(): { uid: number; gid: number } | null {
-  if (process.getuid?.() !== 0) return null;
-  const exists = existsSync('/var/lib/postgresql');
-  const entry = execFileSync('getent', ['passwd', exists ? 'postgres' : 'nobody'], { encoding: 'utf8' });
-  const [, , uid, gid] = entry.split(':');
-  return { uid: Number(uid), gid: Number(gid) };
 }
