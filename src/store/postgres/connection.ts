@@ -98,6 +98,13 @@ export interface PoolOptions {
   settings?: Record<string, string>;
 }
 
+/**
+ * Large values, such as events of output, are compressed with LZ4 if the server can: PostgreSQL's own method takes most of
+ * the time of their insertion. Values that are already stored remain readable.
+ */
+const COMPRESS_QUICKLY = `
+  SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)`;
+
 /** A bounded number of connections, which are opened when they are needed. */
 export class ConnectionPool {
   readonly #pool: pg.Pool;
@@ -124,6 +131,7 @@ export class ConnectionPool {
           const query = { text: HISTORY, query_timeout: limits.connect_ms_max };
           const { rows } = await client.query<{ history: string }>(query);
           checkHistory(rows[0]!.history);
+          await client.query(COMPRESS_QUICKLY);
         } catch (error) {
           server.failed(error, to);
           throw error;

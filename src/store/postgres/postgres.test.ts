@@ -272,3 +272,15 @@ it('stores a batch of output once if the answer to its commit was lost', async (
   expect(await store.ingest(batch('agt_1', 'ses_1', 8, ['three\n']))).toMatchObject({ last_seq: 3 });
   expect(heard).toEqual([2, 3]);
 });
+
+it('compresses output with LZ4 if the server can', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  await store.ingest(batch('agt_1', 'ses_1', 0, ['a line of a log\n'.repeat(4_000)]));
+  const [known] = await execute(
+    database.url,
+    `SELECT 'lz4' = ANY (enumvals) AS lz4 FROM pg_settings WHERE name = 'default_toast_compression'`,
+  );
+  const rows = await execute(database.url, 'SELECT pg_column_compression(data) AS method FROM events');
+  expect(rows).toEqual([{ method: known!.lz4 ? 'lz4' : 'pglz' }]);
+});
