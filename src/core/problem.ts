@@ -408,3 +408,11 @@ export function asDiskSpaceProblem(error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'ENOSPC' || code === 'EDQUOT' ? problems.diskSpace() : error;
 }
+
+/**
+ * The level for a line about work that failed and will be repeated. While storage does not answer, all work fails, and the
+ * store has logged the reason.
+ */
+export function retryLevel<Level extends 'warn' | 'error'>(error: unknown, level: Level): Level | 'debug' {
+  return error instanceof Problem && error.code === 'storage_failed' ? 'debug' : level;
+}

@@ -12,6 +12,7 @@ import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
+import { retryLevel } from '../core/problem.ts';
 import {
   agentsWithEvents,
   agentsWithLogBytes,
@@ -180,7 +181,8 @@ export class LogMaintenance {
     try {
       await work();
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.#options.log.warn({ err: error }, 'log maintenance failed');
+      if (!this.#stop.signal.aborted)
+        this.#options.log[retryLevel(error, 'warn')]({ err: error }, 'log maintenance failed');
     }
   }
 

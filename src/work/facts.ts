@@ -12,6 +12,7 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
+import { retryLevel } from '../core/problem.ts';
 import { type SettledNumbers, waitAfter } from '../store/settled-numbers.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
@@ -222,7 +223,10 @@ export class Facts {
       } catch (error) {
         const failed = this.#handling;
         this.#handling = null;
-        this.#log.error({ err: error, consumer: failed?.name }, 'cannot handle a fact; trying again');
+        this.#log[retryLevel(error, 'error')](
+          { err: error, consumer: failed?.name },
+          'cannot handle a fact; trying again',
+        );
         if (failed) failed.retry_at_ms = performance.now() + limits.fact_retry_ms;
         else await this.#wake.wait(limits.fact_retry_ms, signal);
       }

@@ -9,7 +9,7 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import { isUnreachable, Problem, problems } from '../core/problem.ts';
+import { isUnreachable, Problem, problems, retryLevel } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import {
@@ -294,7 +294,7 @@ export class Outbox {
 
   #scheduleRetry(intent: Intent, lane: Lane, error: unknown): void {
     lane.retry_ms = Math.min(Math.max(lane.retry_ms * 2, limits.outbox_retry_ms), limits.outbox_retry_ms_max);
-    this.#log.warn(
+    this.#log[retryLevel(error, 'warn')](
       { err: error, intent: intent.kind, lane: intent.lane, retry_ms: lane.retry_ms },
       'an intent failed; trying again',
     );

@@ -6,6 +6,7 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
+import { retryLevel } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import {
@@ -135,7 +136,10 @@ export class Timers {
         if (wait_ms <= 0) await this.#store.write((tx) => this.#fire(tx));
         else await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
       } catch (error) {
-        this.#log.error({ err: error, timer: this.#firing }, 'a timer failed; trying again');
+        this.#log[retryLevel(error, 'error')](
+          { err: error, timer: this.#firing },
+          'a timer failed; trying again',
+        );
         const postponed = await this.#postpone().catch(() => false);
         if (!postponed) await this.#wake.wait(limits.timer_retry_ms, signal);
       }

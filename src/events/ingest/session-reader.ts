@@ -9,7 +9,7 @@
 import { sleep, Wake } from '../../base/async.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import type { SessionEnd, SessionFact } from '../../core/node.ts';
-import { isUnreachable } from '../../core/problem.ts';
+import { isUnreachable, retryLevel } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import type { SessionCursor } from './source.ts';
 import { type ReaderOptions, StreamReader } from './stream-reader.ts';
@@ -83,7 +83,7 @@ export class SessionReader {
           continue;
         }
         retry_ms = Math.min(Math.max(retry_ms * 2, limits.ingest_retry_ms), limits.ingest_retry_ms_max);
-        this.#options.log.warn(
+        this.#options.log[retryLevel(error, 'warn')](
           { session_id: this.#id, err: errorMessage(error), retry_ms },
           'cannot commit output; trying again',
         );
