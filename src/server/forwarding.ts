@@ -78,11 +78,11 @@ export class Forwarder {
    * previous plane may still be answered for `grace_ms`. Does nothing if the address is the same.
    */
   setTarget(target: ActivePlane | null): void {
-    if (target?.host === this.#target?.host && target?.port === this.#target?.port) return;
+    if (isSame(target, this.#target)) return;
     this.#target = target;
     this.#reported = null;
     // Without a known plane, the previous one may still be active.
-    if (target !== null) this.#abandonOthers(target);
+    if (target !== null) this.#abandonOthers();
     this.#wake();
   }
 
@@ -93,7 +93,7 @@ export class Forwarder {
   takeOver(handler: RequestListener): void {
     this.#handler = handler;
     this.#target = null;
-    this.#abandonOthers(null);
+    this.#abandonOthers();
     this.#wake();
   }
 
@@ -209,12 +209,16 @@ export class Forwarder {
     for (const done of [...this.#held]) done();
   }
 
-  #abandonOthers(target: ActivePlane | null): void {
-    const others = [...this.#attempts].filter((attempt) => attempt.target !== target);
+  /** After the grace period, gives up requests to planes that are still not the active one. */
+  #abandonOthers(): void {
+    const others = [...this.#attempts].filter((attempt) => !isSame(attempt.target, this.#target));
     if (others.length === 0) return;
-    setTimeout(() => {
-      for (const attempt of others) attempt.abandon();
+    const timer = setTimeout(() => {
+      for (const attempt of others) {
+        if (!isSame(attempt.target, this.#target)) attempt.abandon();
+      }
     }, this.#options.grace_ms ?? limits.forward_grace_ms);
+    timer.unref();
   }
 
   /** Whether the active plane answers that it is ready. Concurrent callers share one request. */
@@ -242,4 +246,8 @@ export class Forwarder {
 /** Such a request changes nothing and can be repeated. Its body is not read. */
 function isRead({ method }: IncomingMessage): boolean {
   return method === 'GET' || method === 'HEAD';
+}
+
+function isSame(one: ActivePlane | null, other: ActivePlane | null): boolean {
+  return one?.host === other?.host && one?.port === other?.port;
 }
