@@ -154,14 +154,14 @@ describe('forwarding', () => {
     forwarder.setTarget(at(peers));
     const { status, headers, body } = await send('/api/x?y=%20z', {
       method: 'PUT',
-      headers: { 'x-own': 'ä', te: 'trailers', connection: 'x-hop', 'x-hop': '1', expect: '100-continue' },
+      headers: { 'x-own': 'a', te: 'trailers', connection: 'x-hop', 'x-hop': '1', expect: '100-continue' },
       body: Buffer.from('{}'),
     });
     expect(seen).toEqual({
       method: 'PUT',
       url: '/api/x?y=%20z',
       headers: {
-        'x-own': 'ä',
+        'x-own': 'a',
         host: new URL(listener.url).host,
         connection: 'keep-alive',
         [CLIENT_HEADER]: '127.0.0.1',
