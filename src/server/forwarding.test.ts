@@ -174,6 +174,19 @@ describe('forwarding', () => {
     expect([headers['x-secret'], headers['keep-alive']]).toEqual([undefined, undefined]);
   });
 
+  test('passes bytes of headers on unchanged', async () => {
+    const seen: unknown[] = [];
+    const peers = await openPlane((request, response) => {
+      seen.push(request.headers['x-own']);
+      request.pipe(response);
+    });
+    forwarder.setTarget(at(peers));
+    const headers = { 'x-own': 'ä' };
+    await send('/', { headers });
+    await send('/', { method: 'POST', headers, body: Buffer.from('{}') });
+    expect(seen).toEqual(['ä', 'ä']);
+  });
+
   test('frames requests without a body as they came', async () => {
     const seen: unknown[] = [];
     const peers = await openPlane((request, response) => {
