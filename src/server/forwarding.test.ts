@@ -171,7 +171,8 @@ describe('forwarding', () => {
     });
     expect([status, body]).toEqual([201, '{"ok":true}']);
     expect(headers).toMatchObject({ location: '/x', 'x-two': '1, 2', 'x-request-id': 'req_1' });
-    expect([headers['x-secret'], headers['keep-alive']]).toEqual([undefined, undefined]);
+    // This plane's listener says how long it keeps the connection.
+    expect([headers['x-secret'], headers['keep-alive']]).toEqual([undefined, 'timeout=72']);
   });
 
   test('passes bytes of headers on unchanged', async () => {

@@ -8,17 +8,26 @@ import type { HttpServer } from '../../../server/server.ts';
 import { time } from '../../../testing/agent-record.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
+import type { NodeSummary } from '../../nodes/rules.ts';
 
 let home: string;
 let server: HttpServer;
 let allowed: unknown[];
+/** The nodes that agents can run on. */
+let nodes: NodeSummary[];
+const main: NodeSummary = {
+  ...{ id: 'main', name: 'Main Node', status: 'connected', has_default_root: true },
+  folders: null,
+};
 beforeEach(async () => {
   home = realpathSync(mkdtempSync(join(tmpdir(), 'svc-join-')));
   allowed = [];
+  nodes = [main];
   const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
   server = await openFakeHttp({
     checkJoinPin: () => {},
     join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
+    listNodes: () => ({ items: nodes }),
     allowFolder: ({ body }) => {
       allowed.push(body);
       if (body.path.includes('code')) throw problems.workdirNotSafe();
@@ -59,4 +68,12 @@ test('svc join succeeds even if the folder is rejected', async () => {
   mkdirSync(join(home, 'code/app/.git'), { recursive: true });
   const { code, stderr } = await joinWith('yes');
   expect([code, stderr]).toEqual([0, expect.stringContaining(`${home}/code was not allowed: workdir path`)]);
+});
+
+test('svc join does not ask if no agents run on the machine of the service', async () => {
+  mkdirSync(join(home, 'projects/app/.git'), { recursive: true });
+  nodes = [{ ...main, id: 'box', name: 'The box' }];
+  const { code, stderr } = await joinWith();
+  expect([code, stderr]).toEqual([0, expect.not.stringContaining('Allow agents')]);
+  expect(allowed).toEqual([]);
 });
