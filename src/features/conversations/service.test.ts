@@ -124,8 +124,9 @@ test('rejects unsupported requests at any time', async () => {
   const { id, acp } = await startAcp(fixture);
   const ask = (request_id: number, method: string) =>
     acp.send({ kind: 'request', id: request_id, method, params: {} });
+  const initialize = await acp.receive('request', 'initialize');
   ask(1, 'fs/read_text_file');
-  await acp.initialize();
+  acp.send({ kind: 'response', id: initialize.id, result: { protocolVersion: 1 } });
   expect(await acp.receive('response')).toMatchObject({ id: 1, error: { code: -32601 } });
   await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
   ask(2, '_made/up');

@@ -9,7 +9,7 @@ import type { Grant, Scope } from '../../core/grant.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { Role } from '../accounts/rules.ts';
 import { limits } from './limits.ts';
-import { type TokenKind, type TokenRow, tokenOfUser, updateToken } from './queries.ts';
+import { saveUse, type TokenKind, type TokenRow, tokenOfUser } from './queries.ts';
 
 export interface LiveToken {
   id: string;
@@ -97,7 +97,7 @@ export class LiveTokens {
     for (const token of used) token.written_at = now;
     await this.#store.write(async (tx) => {
       for (const { id, last_used_at, idle_expires_at, ip, kind } of used)
-        await updateToken(tx, id, { last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) });
+        await saveUse(tx, id, { last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) });
     });
   }
 

@@ -102,6 +102,16 @@ export async function updateToken(tx: Tx, id: string, changes: Partial<Omit<Toke
   await tx.run(tx.sql.updateTable('tokens').set(changes).where('id', '=', id));
 }
 
+/** Saves a use, unless a later one is saved already. */
+export async function saveUse(
+  tx: Tx,
+  id: string,
+  use: Pick<TokenRow, 'last_used_at' | 'idle_expires_at'> & Partial<Pick<TokenRow, 'ip'>>,
+): Promise<void> {
+  const update = tx.sql.updateTable('tokens').set(use).where('id', '=', id);
+  await tx.run(update.where('last_used_at', '<=', use.last_used_at));
+}
+
 /** Returns whether the token existed. */
 export async function deleteToken(tx: Tx, id: string): Promise<boolean> {
   return (await tx.run(tx.sql.deleteFrom('tokens').where('id', '=', id))).changes > 0;

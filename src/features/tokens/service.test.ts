@@ -8,6 +8,7 @@ import { addTeam, addUser, specOf } from '../../testing/team.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { insertSubscription } from '../notifications/queries.ts';
 import { limits } from './limits.ts';
+import { saveUse } from './queries.ts';
 
 let fixture: AccountsFixture;
 let root: { caller: Caller; token: string };
@@ -110,6 +111,13 @@ describe('tokens', () => {
     fixture.clock.advance(5_000);
     await fixture.tokens.authenticate(root.token, null);
     await fixture.tokens.flush();
+    expect(await used()).toBe(start + 65_000);
+    // As by a write that began earlier and ends later.
+    const earlier = { last_used_at: start + 64_000, idle_expires_at: start };
+    await fixture.store.write(async (tx) => {
+      const { id } = (await tx.get(tx.sql.selectFrom('tokens').select('id')))!;
+      await saveUse(tx, id, earlier);
+    });
     expect(await used()).toBe(start + 65_000);
   });
 
