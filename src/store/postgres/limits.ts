@@ -39,10 +39,10 @@ export const limits = {
   last_writes_ms_max: 15_000,
   /** How often a transaction runs that conflicts with others. */
   attempts_max: 6,
+  /** How long a transaction that conflicted waits for others that did, before it runs again. */
+  turn_ms_max: 1_000,
   /** A transaction excludes all other writes from this attempt on. */
   gate_attempt: 4,
-  /** The longest pause before the second attempt; it doubles with each attempt. */
-  pause_ms: 5,
   /** Transactions run again until this long after the connection to PostgreSQL was lost. */
   lost_ms_max: 10_000,
   /** Pause between attempts to connect to PostgreSQL again, and to ask how a commit ended. */

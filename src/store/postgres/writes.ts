@@ -19,6 +19,7 @@ import { Again, canRunAgain, Disconnected, storageFailed } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Reads } from './reads.ts';
 import { WriteTransaction } from './transaction.ts';
+import { Turns } from './turns.ts';
 
 /** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
 const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
@@ -28,6 +29,9 @@ export interface Write<T> {
   body: (tx: WriteTransaction) => Promise<T> | T;
   caller?: Caller;
 }
+
+/** See `BODIES_RUN_TWICE`. */
+const FIRST_ATTEMPTS = BODIES_RUN_TWICE ? 2 : 1;
 
 export class Writes {
   readonly #database: object;
@@ -39,6 +43,7 @@ export class Writes {
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
+  readonly #turns = new Turns();
 
   /** `database` identifies the store. */
   constructor(of: {
@@ -67,7 +72,11 @@ export class Writes {
    * is not known whether the body was committed.
    */
   run<T>(write: Write<T>): Promise<T> {
-    return untilDone(this.#lost_ms_max, this.#counts, (attempt) => this.#attempt(write, attempt));
+    return untilDone(this.#lost_ms_max, this.#counts, (attempt) =>
+      attempt <= FIRST_ATTEMPTS
+        ? this.#attempt(write, attempt)
+        : this.#turns.run(() => this.#attempt(write, attempt), limits.turn_ms_max),
+    );
   }
 
   async #attempt<T>({ isolation, body, caller }: Write<T>, attempt: number): Promise<T> {
@@ -192,8 +201,6 @@ export async function untilDone<T>(
       } else {
         if (number === limits.attempts_max) throw error;
         counts.conflicts++;
-        // Otherwise, transactions that conflicted would meet again.
-        await sleep(Math.random() * limits.pause_ms * 2 ** (number - 1));
         number++;
       }
     }
