@@ -133,6 +133,10 @@ export const configKeys = {
     { secret: true, argument: true },
   ),
   'database.ca': optionalPath("Certificates (PEM) that PostgreSQL's certificate is verified with"),
+  'database.synchronous': boolean(
+    false,
+    'PostgreSQL replicates commits synchronously, so that a failover loses none',
+  ),
   'database.pool': integer(16, 2, 500, 'Connections to PostgreSQL for reads and writes'),
 
   'cluster.listen': optionalAddress(

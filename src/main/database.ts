@@ -104,7 +104,8 @@ async function openServerDatabase(context: DatabaseContext, url: string): Promis
   try {
     await bind(store, key, data_dir);
     await writeFile(join(data_dir, MARK_FILE), `${serverDatabase(config)}\n`, { mode: 0o600 });
-    if (await continueAfterMove(store, clock.now())) {
+    const synchronous = config.get('database.synchronous');
+    if (await continueAfterMove(store, { now_ms: clock.now(), synchronous })) {
       log.warn('the database was restored or moved: the numbers of events continue far ahead');
     }
     return store;

@@ -107,6 +107,22 @@ export class PostgresPair {
     while ((await execute(this.standby.url, query))[0]!.done !== true) await sleep(20);
   }
 
+  /** Commits wait for the standby from now on. */
+  async synchronize(): Promise<void> {
+    await execute(this.primary.url, "ALTER SYSTEM SET synchronous_standby_names = '*'");
+    await execute(this.primary.url, 'SELECT pg_reload_conf()');
+    const query = "SELECT count(*)::int AS found FROM pg_stat_replication WHERE sync_state = 'sync'";
+    while ((await execute(this.primary.url, query))[0]!.found !== 1) await sleep(20);
+  }
+
+  /** The standby receives nothing more. */
+  async detach(): Promise<void> {
+    await execute(this.standby.url, "ALTER SYSTEM SET primary_conninfo = ''");
+    await execute(this.standby.url, 'SELECT pg_reload_conf()');
+    const query = 'SELECT count(*)::int AS found FROM pg_stat_replication';
+    while ((await execute(this.primary.url, query))[0]!.found !== 0) await sleep(20);
+  }
+
   /** Makes the standby a primary. The former primary keeps running. */
   async promote(): Promise<void> {
     await execute(this.standby.url, 'SELECT pg_promote()');

@@ -15,3 +15,9 @@ export const HISTORY = `SELECT ${history} AS history FROM pg_control_system()`;
 export const PLACE = `
   SELECT ${history} AS history, ${history} || '/' || pg_database.oid || '/' || 'plane_claim'::regclass::oid AS place
   FROM pg_control_system(), pg_database WHERE datname = current_database()`;
+
+/** Whether a place is what became of another one by failovers alone. */
+export function hasOnlyFailedOver(from: string, to: string): boolean {
+  const withoutTimeline = (place: string) => place.split('/').toSpliced(1, 1).join('/');
+  return from !== to && withoutTimeline(from) === withoutTimeline(to);
+}

@@ -5,22 +5,28 @@ import { limits } from '../limits.ts';
 import { findMeta, setMeta } from '../meta.ts';
 import { recordRestore, skipNumbers } from '../restored.ts';
 import type { Store } from '../store.ts';
-import { PLACE } from './history.ts';
+import { hasOnlyFailedOver, PLACE } from './history.ts';
 
 const KEY = 'place';
+
+export interface MoveOptions {
+  now_ms: number;
+  /** A failover loses no commits, because the server replicates them synchronously. */
+  synchronous: boolean;
+}
 
 /**
  * If the database is not where a plane used it last, it may lack the last commits. Then every log continues far above the
  * numbers that may have been assigned, and a new incarnation begins. Returns whether that was necessary. Idempotent.
  */
-export function continueAfterMove(store: Store, now_ms: number): Promise<boolean> {
+export function continueAfterMove(store: Store, { now_ms, synchronous }: MoveOptions): Promise<boolean> {
   return store.write(async (tx) => {
     const query = { compile: () => sql<{ place: string }>`${sql.raw(PLACE)}`.compile(tx.sql) };
     const { place } = (await tx.get(query))!;
     const known = await findMeta(tx, KEY);
     if (known === place) return false;
     await setMeta(tx, KEY, place);
-    if (known === undefined) return false;
+    if (known === undefined || (synchronous && hasOnlyFailedOver(known, place))) return false;
     for (const { agent_num, last_seq } of await headsWithEvents(tx)) {
       await skipNumbers(tx, { agent_num, last_seq }, last_seq + limits.restore_jump_events, now_ms);
     }
