@@ -13,10 +13,10 @@ import { sleep } from '../src/base/async.ts';
 import { isRunOver } from '../src/features/runs/rules/run.ts';
 import { TestCluster } from '../src/testing/cluster.ts';
 import { Conversation, retryWhileUnreachable } from '../src/testing/conversation.ts';
-import { killCount, onlyLong } from '../src/testing/long.ts';
+import { killCount } from '../src/testing/long.ts';
 import { openPace } from '../src/testing/pace.ts';
 import type { TestPlane } from '../src/testing/plane.ts';
-import { execute, postgresTest } from '../src/testing/postgres.ts';
+import { execute, postgresTest as test } from '../src/testing/postgres.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
 const KILLS = killCount(40, 40);
@@ -170,30 +170,28 @@ async function expectDone({ params, file }: Awaited<ReturnType<typeof beginRun>>
   expect(lines).toEqual(STEPS.map((key) => `${key} 1`));
 }
 
-onlyLong(postgresTest)(
-  `nothing is lost or repeated by ${KILLS} kills (seed ${SEED})`,
-  { timeout: 120_000 + KILLS * 60_000 },
-  async () => {
-    cluster = await TestCluster.open(NAMES, 2);
-    const groups = await Promise.all(
-      cluster.nodes.map(async (node, i) => {
-        const plane = cluster.planes[i + 1]!;
-        return { plane, node, writers: await startWriters(plane, node, MIXED.slice(2 * i, 2 * i + 2)) };
-      }),
-    );
-    const counts = new Map<string, number>();
-    for (let kill = 0; kill < KILLS; kill++) {
-      const [, name, event] = randomEvent();
-      counts.set(name, (counts.get(name) ?? 0) + 1);
-      const run = await beginRun(kill);
-      await askAcross(async () => {
-        await sleep(next() * 500);
-        await event();
-        await recovered();
-      });
-      await expectDone(run);
-    }
-    for (const { plane, node, writers } of groups) await expectNothingLost(plane, node, writers);
-    process.stdout.write(`${[...counts].map(([name, count]) => `${count} × ${name}`).join('\n')}\n`);
-  },
-);
+test(`nothing is lost or repeated by ${KILLS} kills (seed ${SEED})`, {
+  timeout: 120_000 + KILLS * 60_000,
+}, async () => {
+  cluster = await TestCluster.open(NAMES, 2);
+  const groups = await Promise.all(
+    cluster.nodes.map(async (node, i) => {
+      const plane = cluster.planes[i + 1]!;
+      return { plane, node, writers: await startWriters(plane, node, MIXED.slice(2 * i, 2 * i + 2)) };
+    }),
+  );
+  const counts = new Map<string, number>();
+  for (let kill = 0; kill < KILLS; kill++) {
+    const [, name, event] = randomEvent();
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+    const run = await beginRun(kill);
+    await askAcross(async () => {
+      await sleep(next() * 500);
+      await event();
+      await recovered();
+    });
+    await expectDone(run);
+  }
+  for (const { plane, node, writers } of groups) await expectNothingLost(plane, node, writers);
+  process.stdout.write(`${[...counts].map(([name, count]) => `${count} × ${name}`).join('\n')}\n`);
+});

@@ -159,6 +159,7 @@ test('every response matches the contract', async () => {
   // No device is left, so this sends nothing to a push service.
   await check('testPush', { body: {} });
   await check('rotatePushKeys');
+  await check('listPlanes');
   await check('listAudit');
   await check('listAudit', { query: 'limit=2&event=user_created' });
   await check('verifyAudit');

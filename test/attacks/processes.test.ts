@@ -152,7 +152,10 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     ])) as [Agent, Agent];
     await Promise.all([untilPrinted(stopped, 'held'), untilPrinted(ending, 'held')]);
     const inits = (await Promise.all([stopped, ending].map(handleOf))).map(({ init }) => init!);
-    for (const { pid } of inits) expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toContain(') T ');
+    // It is stopped a moment after the signal was sent.
+    const states = () =>
+      inits.map(({ pid }) => / \(bwrap\) (.) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]);
+    await expect.poll(states).toEqual(['T', 'T']);
     await stop(stopped);
     expect(isAlive(inits[0]!)).toBe(false);
     for (const agent of [stopped, ending]) {
