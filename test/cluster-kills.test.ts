@@ -84,18 +84,15 @@ async function endConnections(): Promise<void> {
     cluster.database.url,
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
   );
-  await sleep(1_000);
-  // A plane that could not continue has been replaced, and has ended.
-  for (const plane of cluster.planes) if (!plane.isRunning) await plane.start();
 }
 
-/** Waits until all planes live, and all nodes are linked to the active one. */
+/** Waits until all planes live, and all nodes are linked to the active one. Starts planes that have been replaced. */
 async function recovered(): Promise<void> {
-  const [plane] = cluster.planes as [TestPlane];
-  await cluster.until(
-    plane,
-    (planes) => planes.filter(({ state }) => state !== 'silent').length === NAMES.length,
-  );
+  for (const pace = openPace(); ; await pace()) {
+    for (const plane of cluster.planes) if (!plane.isRunning) await plane.start();
+    const planes = await cluster.planes[0]!.client.call('listPlanes', {}).catch(() => []);
+    if (planes.filter(({ state }) => state !== 'silent').length === NAMES.length) break;
+  }
   for (const node of cluster.nodes) {
     const is_linked = async () => (await retryWhileUnreachable(() => node.record())).status === 'connected';
     for (const pace = openPace(); !(await is_linked()); ) await pace();
