@@ -357,13 +357,13 @@ export const problems = {
   ),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   noActivePlane: () =>
-    new Problem('unavailable', 'no_active_plane', 'no plane is active; try again later', {
+    new Problem('unavailable', 'no_active_plane', 'no control plane is active; try again later', {
       retry_after_s: 1,
     }),
   forwardFailed: fixed(
     'bad_gateway',
     'forward_failed',
-    'the connection to the active plane broke, and it is unknown whether the request was carried out; repeating it is safe with the same Idempotency-Key',
+    'the connection to the active control plane broke, so the request may have been carried out; repeat it with the same Idempotency-Key',
   ),
   newerIntent: fixed(
     'unavailable',

@@ -455,7 +455,7 @@ describe('without an active plane', () => {
       const response = await send('/', { method });
       expect(refusal(response)).toEqual([503, 'no_active_plane']);
       expect(response.headers['retry-after']).toBe('1');
-      expect(JSON.parse(response.body)).toEqual({ error: 'no plane is active; try again later' });
+      expect(JSON.parse(response.body)).toEqual({ error: 'no control plane is active; try again later' });
     }
     forwarder.setTarget(await nowhere());
     expect(refusal(await send('/'))).toEqual([503, 'no_active_plane']);
