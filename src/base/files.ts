@@ -19,7 +19,12 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array, m
     await file.close();
   }
   await rename(temporary, path);
-  const folder = await open(dirname(path), 'r');
+  await syncFolder(dirname(path));
+}
+
+/** Syncs a folder, so that changes of its entries survive a power failure. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
   await folder.sync().finally(() => folder.close());
 }
 

@@ -50,6 +50,22 @@ export interface DoctorOptions {
   skip_folders?: boolean;
 }
 
+export interface MoveOptions {
+  to: 'postgres' | 'embedded';
+  /** `checking`: the copy is being compared with the original. */
+  onProgress(progress: { table: string; rows: number; checking: boolean }): void;
+}
+
+export interface Moved {
+  data_dir: string;
+  /** The PostgreSQL database, without the password. */
+  database: string;
+  /** How many rows were copied. */
+  rows: number;
+  /** The folder with the files of an older embedded database that was replaced; null if there was none. */
+  aside: string | null;
+}
+
 /** Operations on this machine's data directory that do not need the API. */
 export interface Local {
   version: string;
@@ -65,6 +81,8 @@ export interface Local {
   backup(config: Config, file: string): Promise<{ file: string; bytes: number }>;
   /** Returns the folder to which the previous files were moved. */
   restore(config: Config, file: string): Promise<{ aside: string | null }>;
+  /** Moves the data to the other kind of database. Throws a Problem if that is not possible, and changes nothing then. */
+  moveDatabase(config: Config, options: MoveOptions): Promise<Moved>;
   doctor(flags: LocalFlags, options?: DoctorOptions): Promise<DoctorCheck[]>;
   openBrowser(url: string): Promise<boolean>;
 }

@@ -12,4 +12,6 @@ export const limits = {
   stop_wait_ms: 30_000,
   /** Width of a terminal that does not report one. */
   terminal_columns: 80,
+  /** How often a line about progress changes at most. */
+  progress_ms: 100,
 } as const;

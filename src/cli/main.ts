@@ -21,6 +21,10 @@ export const groups: readonly CommandGroup[] = [
     load: async () => (await import('./machine.ts')).addMachine,
   },
   {
+    names: ['move-to-postgres', 'move-to-embedded'],
+    load: async () => (await import('./move-commands.ts')).addMoves,
+  },
+  {
     names: ['login', 'logout', 'whoami', 'join', 'join-link'],
     load: async () => (await import('../features/accounts/commands/login.ts')).addLogin,
   },

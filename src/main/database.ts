@@ -1,14 +1,16 @@
 /** Opens the database of a plane: the embedded one in the data directory, or the one that `database.url` names. */
 import { existsSync, readFileSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, rfc3339 } from '../base/clock.ts';
+import { syncFolder, writeFileAtomic } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import { subkey } from '../base/secret-key.ts';
 import type { Config } from '../core/config.ts';
 import { describeDatabase, parseDatabaseUrl } from '../core/database-url.ts';
 import { invalid, Problem } from '../core/problem.ts';
+import { moveState, setMoveState } from '../store/move-state.ts';
 import { boundDataDir } from '../store/plane-id.ts';
 import type { Member } from '../store/postgres/member.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -47,9 +49,20 @@ export function requireEmbeddedDatabase(config: Config, instead: string): void {
 }
 
 /** The PostgreSQL database that the data directory was used with last; null if there was none. */
-function markedDatabase(data_dir: string): string | null {
+export function markedDatabase(data_dir: string): string | null {
   const path = join(data_dir, MARK_FILE);
   return existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
+}
+
+/** From now on, the data directory is used with this PostgreSQL database. Idempotent. */
+export function markDatabase(data_dir: string, database: string): Promise<void> {
+  return writeFileAtomic(join(data_dir, MARK_FILE), `${database}\n`);
+}
+
+/** From now on, the data directory is used with its embedded database. */
+export async function removeMark(data_dir: string): Promise<void> {
+  await unlink(join(data_dir, MARK_FILE));
+  await syncFolder(data_dir);
 }
 
 /**
@@ -86,13 +99,15 @@ export async function readDatabaseCa(config: Config): Promise<string | undefined
 
 async function openServerDatabase(context: DatabaseContext, url: string): Promise<Store> {
   const { config, data_dir, key, clock, log, onLost, member } = context;
+  const database = serverDatabase(config)!;
   // Loaded on demand, because most planes do not need the driver.
   const { openPostgres } = await import('../store/postgres/postgres.ts');
   const { continueAfterMove } = await import('../store/postgres/place.ts');
-  if (existsSync(join(data_dir, DATABASE_FILE))) {
-    log.warn(
-      { data_dir },
-      'the embedded database in the data directory is not used, because database.url is set',
+  const marked = markedDatabase(data_dir);
+  if (marked === null && existsSync(join(data_dir, DATABASE_FILE))) {
+    throw invalid(
+      `data directory ${data_dir} is used with its embedded database: run svc move-to-postgres, or move ${join(data_dir, DATABASE_FILE)} away to begin without its data`,
+      'invalid_config',
     );
   }
   const store = await openPostgres({
@@ -102,8 +117,9 @@ async function openServerDatabase(context: DatabaseContext, url: string): Promis
     ...(member !== null && { member }),
   });
   try {
+    await finishMove(store, marked === database, database);
     await bind(store, key, data_dir);
-    await writeFile(join(data_dir, MARK_FILE), `${serverDatabase(config)}\n`, { mode: 0o600 });
+    if (marked !== database) await markDatabase(data_dir, database);
     const synchronous = config.get('database.synchronous');
     if (await continueAfterMove(store, { now_ms: clock.now(), synchronous })) {
       log.warn('the database was restored or moved: the numbers of events continue far ahead');
@@ -113,6 +129,21 @@ async function openServerDatabase(context: DatabaseContext, url: string): Promis
     await store.close();
     throw error;
   }
+}
+
+/**
+ * Throws a Problem if the data is elsewhere. `is_marked`: the data directory is used with this database, so the move to it was
+ * interrupted at the very end.
+ */
+async function finishMove(store: Store, is_marked: boolean, database: string): Promise<void> {
+  const state = await moveState(store);
+  if (state === null) return;
+  if (state === 'arriving' && is_marked) return setMoveState(store, null);
+  const message =
+    state === 'left'
+      ? `the data of the database ${database} was moved to an embedded database: unset database.url`
+      : `a move to the database ${database} was interrupted: run svc move-to-postgres again`;
+  throw new Problem('conflict', 'data_moved', message);
 }
 
 /**

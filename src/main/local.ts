@@ -1,5 +1,5 @@
 /**
- * The CLI's operations on this machine: configuration, the lock, backups, the browser, and running the plane. Each loads its
+ * The CLI's operations on this machine: configuration, the lock, backups, moves of the database, the browser, and running the plane. Each loads its
  * modules when it is called, because most commands need none of them.
  */
 import { spawn } from 'node:child_process';
@@ -36,6 +36,11 @@ export function openLocal(io: Io): Local {
       const [{ restore }, { requireEmbeddedDatabase }] = await loadBackup();
       requireEmbeddedDatabase(config, 'restore it with pg_restore while svc is stopped');
       return restore(config.get('data_dir'), file, systemClock.now());
+    },
+    moveDatabase: async (config, { to, onProgress }) => {
+      const { moveToEmbedded, moveToPostgres } = await import('./move.ts');
+      const move = to === 'postgres' ? moveToPostgres : moveToEmbedded;
+      return move({ config, onProgress, signal: io.signal });
     },
     doctor: async (flags, options) => {
       const { doctor } = await import('./doctor.ts');

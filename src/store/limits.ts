@@ -42,4 +42,10 @@ export const limits = {
   settle_ms: 10,
   /** After a restore without the old database, event numbers continue this far ahead. */
   restore_jump_events: 1_000_000_000,
+  /** Rows that a move to another database copies at once. */
+  transfer_rows: 256,
+  /** A move to another database copies fewer rows at once if they have this many bytes. */
+  transfer_bytes: 1 * MIB,
+  /** Blocks of segments, of up to a few hundred KiB, that a move to another database reads at once from PostgreSQL. */
+  transfer_blocks: 16,
 } as const;

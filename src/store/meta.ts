@@ -15,3 +15,7 @@ export async function setMeta(writer: Writer, key: string, value: string): Promi
   const insert = writer.sql.insertInto('meta').values({ key, value });
   await writer.run(insert.onConflict((conflict) => conflict.column('key').doUpdateSet({ value })));
 }
+
+export async function deleteMeta(writer: Writer, key: string): Promise<void> {
+  await writer.run(writer.sql.deleteFrom('meta').where('key', '=', key));
+}

@@ -4,6 +4,9 @@ import { newId } from '../base/ids.ts';
 import { findMeta, setMeta } from './meta.ts';
 import type { Reader, Store, Tx } from './store.ts';
 
+/** The key of `meta` for the fingerprint of the data directory. */
+export const DATA_DIR_KEY = 'data_dir';
+
 export interface PlaneIdentity {
   plane_id: string;
   /**
@@ -31,7 +34,7 @@ export function planeId(reader: Reader): Promise<string | undefined> {
 
 /** The fingerprint of the data directory that the database belongs to: `fingerprint` if it has belonged to none. Idempotent. */
 export function boundDataDir(store: Store, fingerprint: string): Promise<string> {
-  return store.write((tx) => findOrInsert(tx, 'data_dir', fingerprint));
+  return store.write((tx) => findOrInsert(tx, DATA_DIR_KEY, fingerprint));
 }
 
 /** The incarnation according to the database; 0 in a database without an identity. */

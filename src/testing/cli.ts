@@ -92,6 +92,7 @@ function fakeLocal(home: string): Local {
     terminate: refuse,
     backup: refuse,
     restore: refuse,
+    moveDatabase: refuse,
     doctor: () => Promise.resolve([]),
     openBrowser: () => Promise.resolve(false),
   };

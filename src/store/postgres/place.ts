@@ -3,11 +3,10 @@ import { sql } from 'kysely';
 import { headsWithEvents } from '../event-rows/heads.ts';
 import { limits } from '../limits.ts';
 import { findMeta, setMeta } from '../meta.ts';
+import { PLACE_KEY as KEY } from '../move-state.ts';
 import { recordRestore, skipNumbers } from '../restored.ts';
 import type { Store } from '../store.ts';
 import { hasOnlyFailedOver, PLACE } from './history.ts';
-
-const KEY = 'place';
 
 export interface MoveOptions {
   now_ms: number;
