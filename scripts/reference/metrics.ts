@@ -1,4 +1,5 @@
 /** The reference of all metrics, from a service that was started for this. */
+import { WITH_NODES } from '../../src/testing/agent-node.ts';
 import { TestPlane } from '../../src/testing/plane.ts';
 import { code, page, table } from './page.ts';
 
@@ -27,7 +28,7 @@ export async function metricsPage(): Promise<string> {
 }
 
 async function metrics(): Promise<Metric[]> {
-  const plane = await TestPlane.open({ env: { SVC_METRICS_OPEN: 'true' } });
+  const plane = await TestPlane.open({ env: { ...WITH_NODES, SVC_METRICS_OPEN: 'true' } });
   try {
     return parse(await (await fetch(`${plane.url}/metrics`)).text());
   } finally {

@@ -30,6 +30,7 @@ import { openDatabase } from './database.ts';
 import { registerDatabaseMetrics } from './database-metrics.ts';
 import { refuseLiveSessions } from './local-node.ts';
 import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
+import { registerDiskMetrics } from './machine-metrics.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 import type { StartContext } from './start.ts';
 
@@ -114,7 +115,7 @@ export async function openCore(
     timers: new Timers(common),
     idempotency: new IdempotencyKeys({ store, clock, key }),
     nodes: nodeDirectory(machine.node, () => (runs_agents ? folders() : null), features),
-    ...openMetrics(settings, store),
+    ...openMetrics(settings, store, data_dir),
     session: features.session,
     extensions: features.extensions,
     listening_url: () => listening_url,
@@ -215,9 +216,14 @@ function nodeDirectory(
   };
 }
 
-function openMetrics(settings: LiveSettings, store: Store): Pick<Core, 'metrics' | 'streams'> {
+function openMetrics(
+  settings: LiveSettings,
+  store: Store,
+  data_dir: string,
+): Pick<Core, 'metrics' | 'streams'> {
   const metrics = new Metrics();
   registerDatabaseMetrics(metrics, store);
+  registerDiskMetrics(metrics, data_dir);
   const bounds = () => ({
     per_user: settings.get('limits.streams_per_user'),
     total: settings.get('limits.streams_total'),

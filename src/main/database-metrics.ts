@@ -19,6 +19,11 @@ export function registerDatabaseMetrics(metrics: Metrics, { server }: Pick<Store
     () => server?.connections().waiting ?? 0,
   );
   metrics.counter(
+    'svc_postgresql_transactions_total',
+    'Transactions on PostgreSQL, each counted once.',
+    () => server?.transactions ?? 0,
+  );
+  metrics.counter(
     'svc_postgresql_conflicts_total',
     'Transactions that ran again because they conflicted with others.',
     () => server?.conflicts ?? 0,

@@ -12,6 +12,7 @@ import { listenNames } from './actor-address.ts';
 import { openActors } from './actor-listener.ts';
 import type { Closing } from './closing.ts';
 import type { OpenedCore } from './core.ts';
+import { registerCertificateMetrics } from './machine-metrics.ts';
 
 export interface InternalGrpc {
   trust: PlaneTrust;
@@ -26,6 +27,7 @@ export async function openInternalGrpc(
   opened: Closing,
 ): Promise<InternalGrpc> {
   const trust = await (cluster?.shareTrust(core.store, core.plane_id) ?? openTrust(core, opened));
+  registerCertificateMetrics(core.metrics, trust);
   const actors = new Actors({ ...core, session_tokens, settings: () => trust.tokenSettings() });
   const listen = async (features: FeatureSet) => {
     actors.open(features.actorMethods());

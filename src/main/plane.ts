@@ -174,6 +174,11 @@ async function startWork(core: Core, features: FeatureSet, opened: Closing): Pro
         (await outbox.countUnknown(reader)),
     );
   metrics.gauge(
+    'svc_outbox_intents',
+    'Work for nodes, results of nodes and notifications that is not done yet. It waits while a node is unreachable.',
+    () => outbox.size,
+  );
+  metrics.gauge(
     'svc_unknown_work',
     'Facts, timers and intents of kinds that this version does not know. They wait for a newer version.',
     countUnknown,

@@ -4,6 +4,11 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
+export interface LabeledValue<L extends string> {
+  labels: Record<L, string>;
+  value: number;
+}
+
 export class Metrics {
   /** The registry in which other modules register their metrics. */
   readonly registry = new Registry();
@@ -53,6 +58,26 @@ export class Metrics {
       registers: [this.registry],
       async collect() {
         this.set(await read());
+      },
+    });
+  }
+
+  /** Registers a gauge with labels. `read` returns all its values when the metrics are read. */
+  gauges<L extends string>(
+    name: string,
+    help: string,
+    labels: readonly L[],
+    read: () => LabeledValue<L>[] | Promise<LabeledValue<L>[]>,
+  ): void {
+    new Gauge<L>({
+      name,
+      help,
+      labelNames: labels,
+      registers: [this.registry],
+      async collect() {
+        const values = await read();
+        this.reset();
+        for (const each of values) this.set(each.labels, each.value);
       },
     });
   }

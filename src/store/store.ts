@@ -104,6 +104,8 @@ export interface Store {
 
 /** What happened to transactions since a store was opened. */
 export interface ServerCounts {
+  /** Transactions that were begun, each counted once even if it ran again. */
+  transactions: number;
   /** Transactions that ran again because they conflicted with others. */
   conflicts: number;
   /** Transactions that ran again because the connection was lost or could not be opened. */

@@ -112,6 +112,13 @@ export class Outbox {
     this.#log = options.log;
   }
 
+  /** Number of intents that are not carried out yet. */
+  get size(): number {
+    let intents = 0;
+    for (const { queue } of this.#lanes.values()) intents += queue.length;
+    return intents;
+  }
+
   /** Starts dispatching, beginning with the intents that an earlier process left. */
   async open(handlers: IntentHandlers): Promise<void> {
     this.#handlers = handlers;

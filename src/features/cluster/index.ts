@@ -1,10 +1,24 @@
 /** The control planes that share the database. Each keeps its own row alive (`store/postgres/member.ts`). */
+import { hostname } from 'node:os';
 import { rfc3339 } from '../../base/clock.ts';
+import { version } from '../../base/version.ts';
 import type { Core, Feature } from '../feature.ts';
 import { listPlanes } from './queries.ts';
-import { type PlaneRecord, stateOf } from './rules.ts';
+import { countStates, type PlaneRecord, planeStates, stateOf } from './rules.ts';
 
-export function openCluster({ store }: Pick<Core, 'store'>): Feature {
+export function openCluster({ store, config, metrics }: Pick<Core, 'store' | 'config' | 'metrics'>): Feature {
+  // Only the active plane answers /metrics; the others forward it.
+  const name = config.get('cluster.name') ?? hostname();
+  metrics.gauges(
+    'svc_plane_info',
+    'Always 1. Its labels say which control plane answered, which is the active one.',
+    ['name', 'version'],
+    () => [{ labels: { name, version }, value: 1 }],
+  );
+  metrics.gauges('svc_planes', 'Control planes of the database, by state.', ['state'], async () => {
+    const counts = countStates(await store.read(listPlanes));
+    return planeStates.map((state) => ({ labels: { state }, value: counts[state] }));
+  });
   return {
     name: 'cluster',
     routes: { listPlanes: () => store.read(async (reader) => toRecords(await listPlanes(reader))) },

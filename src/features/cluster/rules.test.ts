@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SILENT_MS, stateOf } from './rules.ts';
+import { countStates, SILENT_MS, stateOf } from './rules.ts';
 
 const plane = (claim: number | null, beat_at: number) => ({ claim, beat_at });
 const states = (planes: ReturnType<typeof plane>[]) => planes.map((each) => stateOf(each, planes));
@@ -26,4 +26,13 @@ test('a plane that shows no sign of life is silent, and so is one that was repla
 
 test('nothing is said about planes if there are none', () => {
   expect(states([])).toEqual([]);
+});
+
+test('planes are counted by state, and a plane alone is active', () => {
+  expect(countStates([plane(2, 1_000), plane(1, 900), plane(null, 900), plane(null, 950)])).toEqual({
+    active: 1,
+    standby: 2,
+    silent: 1,
+  });
+  expect(countStates([])).toEqual({ active: 1, standby: 0, silent: 0 });
 });

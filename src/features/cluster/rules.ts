@@ -30,3 +30,11 @@ export function stateOf(plane: Signs, all: readonly Signs[]): PlaneState {
   if (now - plane.beat_at > SILENT_MS || (plane.claim !== null && plane.claim < last_claim)) return 'silent';
   return plane.claim === null ? 'standby' : 'active';
 }
+
+/** How many planes are in each state. Without rows, the plane that asks does not share its database and is the active one. */
+export function countStates(all: readonly Signs[]): Record<PlaneState, number> {
+  const counts = { active: 0, standby: 0, silent: 0 };
+  for (const plane of all) counts[stateOf(plane, all)]++;
+  if (all.length === 0) counts.active = 1;
+  return counts;
+}

@@ -2,7 +2,8 @@
  * A PostgreSQL database as the original or the copy of a transfer, in one transaction. The caller has the claim on the
  * database, and no other plane gets it before the transaction ends.
  */
-import pg from 'pg';
+import type pg from 'pg';
+import { silentLog } from '../../base/log.ts';
 import { limits as store_limits } from '../limits.ts';
 import { MOVE_KEY, type MoveState, PLACE_KEY } from '../move-state.ts';
 import { DATA_DIR_KEY } from '../plane-id.ts';
@@ -16,9 +17,10 @@ import {
   transferTables,
 } from '../transfer/tables.ts';
 import type { TransferSource, TransferTarget } from '../transfer/transfer.ts';
-import { clientConfig } from './client-config.ts';
 import { toParameter, types } from './dialect.ts';
 import { PLACE } from './history.ts';
+import { openClient } from './open-client.ts';
+import { Server } from './server.ts';
 
 /**
  * A snapshot for the whole transfer, on a connection that may be silent while the other database works. A new claim changes the
@@ -40,10 +42,7 @@ export class PostgresCopy implements TransferSource, TransferTarget {
 
   /** The caller closes it. Throws the driver's error. */
   static async open(server: PostgresServer): Promise<PostgresCopy> {
-    const client = new pg.Client({ ...clientConfig(server), types });
-    // Queries report the loss of the connection. Without a listener, it would end the process too.
-    client.on('error', () => {});
-    await client.connect();
+    const client = await openClient(server, new Server({ ...server, log: silentLog }), { types });
     try {
       await client.query(OPENING);
       return new PostgresCopy(client);

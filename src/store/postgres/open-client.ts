@@ -12,6 +12,8 @@ export interface ClientOptions {
   settings?: Record<string, string>;
   /** The longest time for each query, in milliseconds. Absent: no limit. */
   query_timeout?: number;
+  /** How values are read. Absent: the driver's way. */
+  types?: pg.CustomTypesConfig;
 }
 
 /**
@@ -48,10 +50,14 @@ export async function openClient(
 async function connect(
   database: PostgresServer,
   host: HostPort,
-  { settings, query_timeout }: ClientOptions,
+  { settings, query_timeout, types }: ClientOptions,
 ): Promise<pg.Client> {
   const config = clientConfig(database, host, settings);
-  const client = new pg.Client({ ...config, ...(query_timeout !== undefined && { query_timeout }) });
+  const client = new pg.Client({
+    ...config,
+    ...(query_timeout !== undefined && { query_timeout }),
+    ...(types && { types }),
+  });
   // Queries report the loss of the connection. Without a listener, it would end the process too.
   client.on('error', () => {});
   try {

@@ -176,17 +176,23 @@ export function lostMsMax({ lost_ms_max }: PostgresOptions): number {
   return lost_ms_max ?? limits.lost_ms_max;
 }
 
-export const noCounts = (): ServerCounts => ({ conflicts: 0, lost: 0, unknown_commits: 0 });
+export const noCounts = (): ServerCounts => ({
+  transactions: 0,
+  conflicts: 0,
+  lost: 0,
+  unknown_commits: 0,
+});
 
 /**
  * Calls `attempt` until it succeeds, fails with an error that will not go away, conflicts too often, or finds no
- * connection for `lost_ms_max`. The number counts the conflicts from 1. Counts repetitions in `counts`.
+ * connection for `lost_ms_max`. The number counts the conflicts from 1. Counts the transaction and its repetitions in `counts`.
  */
 export async function untilDone<T>(
   lost_ms_max: number,
   counts: ServerCounts,
   attempt: (number: number) => Promise<T>,
 ): Promise<T> {
+  counts.transactions++;
   let lost_until_ms: number | undefined;
   for (let number = 1; ; ) {
     try {
