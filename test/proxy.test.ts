@@ -1,19 +1,13 @@
 /** The service behind a real nginx, configured with the block from `docs/how-to/proxy.md`. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sleep } from '../src/base/async.ts';
+import { nginx, openNginx, type TestNginx } from '../src/testing/nginx.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const HOST = 'svc.example.com';
-const nginx = (process.env.PATH ?? '')
-  .split(':')
-  .concat('/usr/sbin', '/usr/local/sbin')
-  .map((folder) => join(folder, 'nginx'))
-  .find((path) => existsSync(path));
 
 /** The documented block, with another listen address and upstream, and without TLS. */
 function documentedServer(socket: string, upstream: string): string {
@@ -27,7 +21,7 @@ function documentedServer(socket: string, upstream: string): string {
 
 describe.runIf(nginx !== undefined)('behind nginx', () => {
   let plane: TestPlane;
-  let proxy: ChildProcess;
+  let proxy: TestNginx;
   let socket: string;
 
   beforeAll(async () => {
@@ -39,36 +33,12 @@ describe.runIf(nginx !== undefined)('behind nginx', () => {
       },
     });
     const prefix = join(plane.folder, 'nginx');
-    mkdirSync(prefix);
     socket = join(prefix, 'listen.sock');
-    const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (n) => `${n}_temp_path ${prefix}/${n};`,
-    );
-    writeFileSync(
-      join(prefix, 'nginx.conf'),
-      `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; master_process off; pid ${prefix}/pid;
-       error_log stderr; events {} http { access_log off; ${temp.join(' ')}
-       ${documentedServer(socket, plane.url)} }`,
-    );
-    proxy = spawn(nginx!, ['-p', prefix, '-e', 'stderr', '-c', join(prefix, 'nginx.conf')], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    let errors = '';
-    proxy.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      errors += text;
-    });
-    while (!existsSync(socket)) {
-      if (proxy.exitCode !== null) throw new Error(`nginx ended: ${errors}`);
-      await sleep(20);
-    }
+    proxy = await openNginx(prefix, documentedServer(socket, plane.url), socket);
   });
 
   afterAll(async () => {
-    if (proxy && proxy.exitCode === null) {
-      const ended = once(proxy, 'exit');
-      proxy.kill('SIGKILL');
-      await ended;
-    }
+    await proxy?.close();
     await plane?.close();
   });
 

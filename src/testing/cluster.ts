@@ -21,8 +21,12 @@ export class TestCluster {
     this.database = database;
   }
 
-  /** Starts planes with these names, and nodes. */
-  static async open(names: readonly string[], nodes = 1): Promise<TestCluster> {
+  /** Starts planes with these names and additional environment variables, and nodes. */
+  static async open(
+    names: readonly string[],
+    nodes = 1,
+    env: Record<string, string> = {},
+  ): Promise<TestCluster> {
     const database = await createDatabase();
     const cluster = new TestCluster(database);
     for (const name of names) {
@@ -35,6 +39,7 @@ export class TestCluster {
           SVC_SERVER_LOCAL_NODE: 'false',
           SVC_CLUSTER_LISTEN: '127.0.0.1:0',
           SVC_CLUSTER_NAME: name,
+          ...env,
         },
       });
       cluster.planes.push(plane);

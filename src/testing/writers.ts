@@ -43,7 +43,11 @@ export interface WritersHome {
   agent(argv: string[]): Promise<{ id: string }>;
 }
 
-export function startWriters(plane: TestPlane, home: WritersHome, kinds = MIXED): Promise<Writer[]> {
+export function startWriters(
+  plane: Pick<TestPlane, 'client'>,
+  home: WritersHome,
+  kinds = MIXED,
+): Promise<Writer[]> {
   return Promise.all(
     kinds.map(async ([name, ...pace]) => {
       const { id } = await home.agent([process.execPath, program, name, ...pace]);
@@ -52,7 +56,7 @@ export function startWriters(plane: TestPlane, home: WritersHome, kinds = MIXED)
   );
 }
 
-export async function pidOf(plane: TestPlane, agent_id: string): Promise<number> {
+export async function pidOf(plane: Pick<TestPlane, 'client'>, agent_id: string): Promise<number> {
   const [session] = (await plane.client.call('listSessions', { params: { agent_id } })) as { pid: number }[];
   return session!.pid;
 }
