@@ -1,0 +1,124 @@
+/** Checks of `deploy/`: the files parse, name what exists, and contain configurations that svc accepts. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { configKeyNames, envName } from '../../src/core/config.ts';
+import { loadConfig, refusals } from '../../src/main/config.ts';
+import { root } from './source.ts';
+
+interface Service {
+  environment?: Record<string, string>;
+  secrets?: (string | { source: string; target: string })[];
+  volumes?: string[];
+  networks: string[] | { svc: { ipv4_address: string } };
+  healthcheck?: { test: string[] };
+  depends_on?: string[] | Record<string, unknown>;
+  extra_hosts?: string[];
+}
+interface Compose {
+  services: Record<string, Service>;
+  secrets: Record<string, { file: string }>;
+  volumes: Record<string, null>;
+  networks: Record<string, unknown>;
+}
+
+const read = (name: string) => readFileSync(join(root, 'deploy', name), 'utf8');
+const compose = parse(read('compose.yaml'), { merge: true }) as Compose;
+const services = Object.entries(compose.services);
+const planes = services.filter(([, { environment }]) => environment?.SVC_CLUSTER_LISTEN !== undefined);
+const folder = mkdtempSync(join(tmpdir(), 'svc-deploy-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const secretsOf = ({ secrets = [] }: Service) =>
+  secrets.map((secret) => (typeof secret === 'string' ? secret : secret.source));
+
+test('the compose file declares what its services use', () => {
+  for (const [name, service] of services) {
+    expect(secretsOf(service).filter((secret) => compose.secrets[secret] === undefined)).toEqual([]);
+    const dependencies = service.depends_on ?? [];
+    const names = Array.isArray(dependencies) ? dependencies : Object.keys(dependencies);
+    expect(names.filter((each) => compose.services[each] === undefined)).toEqual([]);
+    const networks = Array.isArray(service.networks) ? service.networks : Object.keys(service.networks);
+    expect([name, networks]).toEqual([name, ['svc']]);
+    for (const volume of service.volumes ?? []) {
+      const source = volume.split(':')[0]!;
+      const exists = source.startsWith('.')
+        ? existsSync(join(root, 'deploy', source))
+        : source in compose.volumes;
+      expect([volume, exists]).toEqual([volume, true]);
+    }
+  }
+  expect(Object.keys(compose.networks)).toEqual(['svc']);
+  const unused = (kind: 'secrets' | 'volumes', used: string[]) =>
+    Object.keys(compose[kind]).filter((name) => !used.includes(name));
+  expect(
+    unused(
+      'secrets',
+      services.flatMap(([, service]) => secretsOf(service)),
+    ),
+  ).toEqual([]);
+  expect(
+    unused(
+      'volumes',
+      services.flatMap(([, { volumes = [] }]) => volumes.map((each) => each.split(':')[0]!)),
+    ),
+  ).toEqual([]);
+});
+
+test('every variable of the compose file is a setting', () => {
+  const known = new Set(configKeyNames.flatMap((key) => [envName(key), `${envName(key)}_FILE`]));
+  const used = services.flatMap(([, { environment }]) => Object.keys(environment ?? {}));
+  expect(used.filter((name) => name.startsWith('SVC_')).length).toBeGreaterThan(10);
+  expect(used.filter((name) => name.startsWith('SVC_') && !known.has(name))).toEqual([]);
+});
+
+test('svc accepts the configuration of each service', () => {
+  writeFileSync(join(folder, 'database_url'), 'postgres://svc:secret@postgres:5432/svc?sslmode=disable\n');
+  writeFileSync(join(folder, 'node_token'), 'token\n');
+  for (const [name, { environment = {} }] of services) {
+    if (!Object.keys(environment).some((key) => key.startsWith('SVC_'))) continue;
+    const env = Object.fromEntries(
+      Object.entries(environment).map(([key, value]) => [key, value.replace('/run/secrets', folder)]),
+    );
+    const config = loadConfig({ env, cwd: folder, home: folder, system_file: join(folder, 'none.toml') });
+    expect([name, config.warnings, refusals(config)]).toEqual([name, [], []]);
+  }
+});
+
+test('the control planes of the compose file share a database and a key, and report whether they are ready', () => {
+  expect(planes.map(([name]) => name)).toEqual(['plane-a', 'plane-b']);
+  for (const [name, { environment, secrets, healthcheck, volumes }] of planes) {
+    expect(environment).toMatchObject({
+      SVC_DATABASE_URL_FILE: '/run/secrets/database_url',
+      SVC_CLUSTER_NAME: name,
+      SVC_CLUSTER_ADVERTISE: `${name}:8090`,
+    });
+    expect(secrets).toContainEqual({ source: 'secret_key', target: '/data/secret.key' });
+    expect(volumes).toEqual([`${name}:/data`]);
+    expect(healthcheck?.test.join(' ')).toContain('http://127.0.0.1:8080/readyz');
+  }
+});
+
+test('nginx finds the control planes of the compose file', () => {
+  const upstreams = [...read('nginx.conf').matchAll(/^ +server ([\w-]+):8080 /gm)].map(([, name]) => name);
+  expect(upstreams).toEqual(planes.map(([name]) => name));
+  const addresses = planes.map(([name, { networks }]) => {
+    if (Array.isArray(networks)) throw new Error(`${name} has no address`);
+    return `${name}:${networks.svc.ipv4_address}`;
+  });
+  expect(compose.services.nginx?.extra_hosts).toEqual(addresses);
+  const targets = compose.services.nginx?.secrets?.map((secret) => (secret as { target: string }).target);
+  const files = [...read('nginx.conf').matchAll(/ssl_certificate\w* +(\S+);/g)].map(([, file]) => file);
+  expect(files).toEqual(targets);
+});
+
+test('svc accepts the configuration for control planes with systemd', () => {
+  const toml = /```toml\n([\s\S]*?)```/.exec(read('README.md'))?.[1] ?? '';
+  expect(toml).toContain('[cluster]');
+  const file = join(folder, 'config.toml');
+  writeFileSync(file, toml, { mode: 0o600 });
+  const config = loadConfig({ env: {}, file, cwd: folder, home: folder });
+  expect([config.warnings, refusals(config)]).toEqual([[], []]);
+});
