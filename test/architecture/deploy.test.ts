@@ -122,3 +122,64 @@ test('svc accepts the configuration for control planes with systemd', () => {
   const config = loadConfig({ env: {}, file, cwd: folder, home: folder });
   expect([config.warnings, refusals(config)]).toEqual([[], []]);
 });
+
+/** Metrics that svc does not define: those of Prometheus itself and of prom-client. */
+const OTHERS = [
+  'up',
+  'process_start_time_seconds',
+  'process_resident_memory_bytes',
+  'process_cpu_seconds_total',
+];
+
+/** The names in an expression that can be metrics: not functions, labels, label values or keywords. */
+function metricsIn(expression: string): string[] {
+  const plain = expression
+    .replaceAll(/"[^"]*"/g, '')
+    .replaceAll(/\{[^}]*\}|\[[^\]]*\]/g, ' ')
+    .replaceAll(/\bby \([^)]*\)/g, ' ');
+  return [...plain.matchAll(/[a-z]\w*(?!\w| *\()/g)].map(([name]) => name).filter((name) => name !== 'and');
+}
+
+function expectKnownMetrics(expressions: string[]): void {
+  const reference = readFileSync(join(root, 'docs/reference/metrics.md'), 'utf8');
+  const known = new Set([...reference.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name!));
+  const unknown = expressions
+    .flatMap(metricsIn)
+    .filter((name) => !known.has(name.replace(/_bucket$/, '')) && !OTHERS.includes(name));
+  expect(unknown).toEqual([]);
+}
+
+test('alert rules have unique names, and use metrics that exist', () => {
+  const { groups } = parse(read('prometheus-alerts.yml')) as {
+    groups: { rules: { alert: string; expr: string; labels: object; annotations: { summary: string } }[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  expect(rules.length).toBeGreaterThan(5);
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+  for (const { labels, annotations } of rules) {
+    expect(labels).toMatchObject({ severity: expect.stringMatching(/^(warning|critical)$/) });
+    expect(annotations.summary).toBeTruthy();
+  }
+  expectKnownMetrics(rules.map(({ expr }) => expr));
+  expect(metricsIn('sum by (le) (rate(a_total{b="c"}[5m])) > 2 and d')).toEqual(['a_total', 'd']);
+});
+
+test('the dashboard has panels that do not overlap, and uses metrics that exist', () => {
+  const { panels, annotations } = JSON.parse(read('grafana-dashboard.json')) as {
+    panels: {
+      id: number;
+      gridPos: { x: number; y: number; w: number; h: number };
+      targets: { expr: string }[];
+    }[];
+    annotations: { list: { expr: string }[] };
+  };
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, n) => `${x + (n % w)},${y + Math.floor(n / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const expressions = [...panels.flatMap(({ targets }) => targets), ...annotations.list].map(
+    ({ expr }) => expr,
+  );
+  expectKnownMetrics(expressions);
+});
