@@ -99,11 +99,12 @@ test('logs one line when PostgreSQL does not answer, one when it is back, and st
   await expect.poll(readyz).toEqual([200, { status: 'ok', database: 'ok' }]);
   expect(await metric()).toBe('1');
   const lines = plane.log.slice(before).trim().split('\n');
-  expect(lines.filter((line) => line.includes('PostgreSQL'))).toEqual([
-    expect.stringContaining('PostgreSQL does not answer'),
-    expect.stringContaining('PostgreSQL answers again'),
+  const records = lines.map((line) => JSON.parse(line) as { level: string; message: string });
+  expect(records.filter(({ message }) => message.includes('PostgreSQL'))).toMatchObject([
+    { level: 'warn', message: 'PostgreSQL does not answer' },
+    { level: 'info', message: 'PostgreSQL answers again' },
   ]);
-  expect(lines).toHaveLength(2);
+  expect(records.filter(({ level }) => level !== 'info')).toHaveLength(1);
 });
 
 test('shows the password in no log line, no argument, no error and to no agent', async () => {
