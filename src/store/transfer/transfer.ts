@@ -101,11 +101,14 @@ class TableDigest {
   add(batch: readonly Row[]): void {
     for (const row of batch) {
       const hash = createHash('sha256');
+      let text = '';
       for (const value of row) {
-        if (value instanceof Uint8Array) hash.update(`bytes ${value.length} `).update(value);
-        else hash.update(`${typeof value} ${String(value).length} ${value}`);
+        if (value instanceof Uint8Array) {
+          text += `bytes ${value.length} `;
+          hash.update(value);
+        } else text += `${typeof value} ${String(value).length} ${value} `;
       }
-      const bytes = hash.digest();
+      const bytes = hash.update(text).digest();
       this.#sum = BigInt.asUintN(
         128,
         this.#sum + (bytes.readBigUInt64LE(0) << 64n) + bytes.readBigUInt64LE(8),
