@@ -127,7 +127,10 @@ export class Search {
   }
 
   #warn(error: unknown): void {
-    if (!this.#stop.signal.aborted) this.#log.warn({ err: error }, 'cannot update the search index');
+    if (this.#stop.signal.aborted) return;
+    // The store has logged that its server does not answer.
+    const level = this.#store.server?.up() === false ? 'debug' : 'warn';
+    this.#log[level]({ err: error }, 'cannot update the search index');
   }
 }
 
