@@ -63,3 +63,16 @@ test('a plane that is stopped in the middle is replaced, and changes nothing whe
   expect(a.log).toContain('another control plane has taken over the database');
   await expectNothingLost(b, cluster.node, writers);
 });
+
+test('a plane with another key does not stand by, and says what to do', async () => {
+  cluster = await TestCluster.open(['a'], 0);
+  const other = await cluster.prepare('b');
+  await expect(other.start()).rejects.toThrow(
+    `${other.data_dir}/secret.key is not that of the other control planes: copy it from the data directory of one of them`,
+  );
+  await cluster.copyKey(other);
+  await other.start();
+  other.signInLike(cluster.planes[0]!);
+  const planes = await cluster.until(other, (found) => found.some(({ state }) => state === 'standby'));
+  expect(planes.map(({ name, state }) => `${name}: ${state}`)).toEqual(['a: active', 'b: standby']);
+});

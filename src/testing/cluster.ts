@@ -29,30 +29,44 @@ export class TestCluster {
   ): Promise<TestCluster> {
     const database = await createDatabase();
     const cluster = new TestCluster(database);
-    for (const name of names) {
-      const proxy = await PostgresProxy.open(database.url);
-      cluster.proxies.push(proxy);
-      const plane = await TestPlane.prepare({
-        env: {
-          ...WITH_NODES,
-          SVC_DATABASE_URL: proxy.url,
-          SVC_SERVER_LOCAL_NODE: 'false',
-          SVC_CLUSTER_LISTEN: '127.0.0.1:0',
-          SVC_CLUSTER_NAME: name,
-          ...env,
-        },
-      });
-      cluster.planes.push(plane);
-      const first = cluster.planes[0]!;
-      if (plane !== first) await cluster.#copyKey(first, plane);
-      await plane.start();
-      if (plane === first) await plane.join();
-      else plane.signInLike(first);
-    }
+    for (const name of names) await cluster.#addPlane(name, env);
     for (let n = 1; n <= nodes; n++) {
       cluster.nodes.push(await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}` }));
     }
     return cluster;
+  }
+
+  async #addPlane(name: string, env: Record<string, string>): Promise<void> {
+    const plane = await this.prepare(name, env);
+    const first = this.planes[0]!;
+    if (plane !== first) await this.copyKey(plane);
+    await plane.start();
+    if (plane === first) await plane.join();
+    else plane.signInLike(first);
+  }
+
+  /** Prepares another plane. Does not start it, and it has no key yet. */
+  async prepare(name: string, env: Record<string, string> = {}): Promise<TestPlane> {
+    const proxy = await PostgresProxy.open(this.database.url);
+    this.proxies.push(proxy);
+    const plane = await TestPlane.prepare({
+      env: {
+        ...WITH_NODES,
+        SVC_DATABASE_URL: proxy.url,
+        SVC_SERVER_LOCAL_NODE: 'false',
+        SVC_CLUSTER_LISTEN: '127.0.0.1:0',
+        SVC_CLUSTER_NAME: name,
+        ...env,
+      },
+    });
+    this.planes.push(plane);
+    return plane;
+  }
+
+  /** Gives a plane the key of the first one. */
+  async copyKey(to: TestPlane): Promise<void> {
+    await mkdir(to.data_dir, { recursive: true, mode: 0o700 });
+    await copyFile(join(this.planes[0]!.data_dir, 'secret.key'), join(to.data_dir, 'secret.key'));
   }
 
   proxyOf(plane: TestPlane): PostgresProxy {
@@ -85,10 +99,5 @@ export class TestCluster {
     await Promise.all(this.planes.map((plane) => plane.close()));
     await Promise.all(this.proxies.map((proxy) => proxy.close()));
     await this.database.drop();
-  }
-
-  async #copyKey(from: TestPlane, to: TestPlane): Promise<void> {
-    await mkdir(to.data_dir, { recursive: true, mode: 0o700 });
-    await copyFile(join(from.data_dir, 'secret.key'), join(to.data_dir, 'secret.key'));
   }
 }
