@@ -110,6 +110,28 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
   expect(errors).toEqual([]);
 });
 
+browserTest('a card that is moved twice before the server answers arrives in the second column', async () => {
+  const id = await create('Moved twice');
+  const { page, errors } = await open(`/tasks?team=${team_id}`);
+  const pressed = Promise.withResolvers<void>();
+  await page.route(`**/tasks/${id}`, async (route) => {
+    await pressed.promise;
+    await route.continue();
+  });
+  const focused = () =>
+    page.evaluate('document.activeElement.closest("section")?.getAttribute("aria-label")');
+  await column(page, 'To do').getByRole('link', { name: 'Moved twice' }).focus();
+  await page.keyboard.press('Shift+ArrowRight');
+  await soon(focused).toMatch(/^Doing/);
+  await page.keyboard.press('Shift+ArrowRight');
+  pressed.resolve();
+  await soon(async () => (await get(id)).status).toBe('in_review');
+  await column(page, 'In review').getByRole('link', { name: 'Moved twice' }).waitFor();
+  await page.unroute(`**/tasks/${id}`);
+  expect(await page.getByRole('alert').count()).toBe(0);
+  expect(errors).toEqual([]);
+});
+
 browserTest(
   'moving a card that somebody else has just moved shows a conflict, and can be forced',
   async () => {

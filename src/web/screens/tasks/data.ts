@@ -10,7 +10,7 @@ import {
   useQuery,
   useQueryClient,
 } from '@tanstack/react-query';
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
 import { useActKey } from '../../api/act-key.ts';
 import { type Answered, all, call } from '../../api/client.ts';
@@ -88,16 +88,26 @@ interface Move {
   status: TaskStatus;
 }
 
+/**
+ * Moves run one after the other. A card that is moved again before the server has answered still has its old version, so
+ * the next move starts from the version that the one before it made: nobody conflicts with themselves.
+ */
 export function useMove(listener: {
   onMoved: (task: TaskRecord) => void;
   onRefused: (task: TaskRecord, status: TaskStatus, error: unknown) => void;
 }) {
   const queries = useQueryClient();
+  const made = useRef(new Map<string, { from: number; to: number }>());
   return useMutation({
     mutationKey: MOVE,
-    mutationFn: ({ task, status }: Move) =>
-      call('updateTask', { params: taskParams(task), body: { status, version: task.version } }),
-    onSuccess: (task) => {
+    scope: { id: 'move-task' },
+    mutationFn: ({ task, status }: Move) => {
+      const last = made.current.get(task.id);
+      const version = last?.from === task.version ? last.to : task.version;
+      return call('updateTask', { params: taskParams(task), body: { status, version } });
+    },
+    onSuccess: (task, { task: shown }) => {
+      made.current.set(task.id, { from: shown.version, to: task.version });
       putTask(queries, task);
       listener.onMoved(task);
     },
