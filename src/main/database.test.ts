@@ -73,7 +73,11 @@ postgresTest(
     database = await createDatabase();
     const values = { 'database.url': database.url };
     expect((await open('a', values)).source.kind).toBe('postgres');
-    await expect(reopen('b', values)).rejects.toMatchObject({ code: 'wrong_data_dir' });
+    await expect(reopen('b', values)).rejects.toThrow(
+      /another secret\.key than .*: start svc with that one$/,
+    );
+    const shared = { ...values, 'cluster.listen': '127.0.0.1:8090', 'server.local_node': 'false' };
+    await expect(reopen('b', shared)).rejects.toThrow(/: copy secret\.key from /);
     await reopen('a', values);
   },
 );

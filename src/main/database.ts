@@ -98,7 +98,7 @@ export async function readDatabaseCa(config: Config): Promise<string | undefined
 }
 
 async function openServerDatabase(context: DatabaseContext, url: string): Promise<Store> {
-  const { config, data_dir, key, clock, log, onLost, member } = context;
+  const { config, data_dir, clock, log, onLost, member } = context;
   const database = serverDatabase(config)!;
   // Loaded on demand, because most planes do not need the driver.
   const { openPostgres } = await import('../store/postgres/postgres.ts');
@@ -118,7 +118,7 @@ async function openServerDatabase(context: DatabaseContext, url: string): Promis
   });
   try {
     await finishMove(store, marked === database, database);
-    await bind(store, key, data_dir);
+    await bind(store, context);
     if (marked !== database) await markDatabase(data_dir, database);
     const synchronous = config.get('database.synchronous');
     if (await continueAfterMove(store, { now_ms: clock.now(), synchronous })) {
@@ -150,12 +150,16 @@ async function finishMove(store: Store, is_marked: boolean, database: string): P
  * Binds the database to the data directory, where the sessions of this machine are: with another one, a plane would report
  * them as lost.
  */
-async function bind(store: Store, key: Uint8Array, data_dir: string): Promise<void> {
+async function bind(store: Store, { config, key, data_dir }: DatabaseContext): Promise<void> {
   const fingerprint = dataDirFingerprint(key);
   if ((await boundDataDir(store, fingerprint)) === fingerprint) return;
+  const solution =
+    config.get('cluster.listen') === null
+      ? 'start svc with that one'
+      : 'copy secret.key from the data directory of another control plane';
   throw new Problem(
     'conflict',
     'wrong_data_dir',
-    `the database belongs to a data directory with another secret.key than ${data_dir}: start svc with that one`,
+    `the database belongs to a data directory with another secret.key than ${data_dir}: ${solution}`,
   );
 }

@@ -17,7 +17,10 @@ import { registerCertificateMetrics } from './machine-metrics.ts';
 export interface InternalGrpc {
   trust: PlaneTrust;
   actors: Actors;
-  /** Starts listening for the calls of agents of this machine. Call it when all features are added. Throws if the address cannot be bound. */
+  /**
+   * Starts listening for the calls of agents of this machine. Call it when all features are added. Throws if the address cannot be
+   * bound.
+   */
   listen(features: FeatureSet): Promise<void>;
 }
 

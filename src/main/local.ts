@@ -1,6 +1,6 @@
 /**
- * The CLI's operations on this machine: configuration, the lock, backups, moves of the database, the browser, and running the plane. Each loads its
- * modules when it is called, because most commands need none of them.
+ * The CLI's operations on this machine: configuration, the lock, backups, moves of the database, the browser, and running the
+ * plane. Each loads its modules when it is called, because most commands need none of them.
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';

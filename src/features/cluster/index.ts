@@ -7,6 +7,9 @@ import { listPlanes } from './queries.ts';
 import { countStates, type PlaneRecord, planeStates, stateOf } from './rules.ts';
 
 export function openCluster({ store, config, metrics }: Pick<Core, 'store' | 'config' | 'metrics'>): Feature {
+  // Rows may be left of a time when the database was shared, or of the database that this one was moved from.
+  const is_shared = config.get('cluster.listen') !== null;
+  const planes = async () => (is_shared ? store.read(listPlanes) : []);
   // Only the active plane answers /metrics; the others forward it.
   const name = config.get('cluster.name') ?? hostname();
   metrics.gauges(
@@ -16,12 +19,12 @@ export function openCluster({ store, config, metrics }: Pick<Core, 'store' | 'co
     () => [{ labels: { name, version }, value: 1 }],
   );
   metrics.gauges('svc_planes', 'Control planes of the database, by state.', ['state'], async () => {
-    const counts = countStates(await store.read(listPlanes));
+    const counts = countStates(await planes());
     return planeStates.map((state) => ({ labels: { state }, value: counts[state] }));
   });
   return {
     name: 'cluster',
-    routes: { listPlanes: () => store.read(async (reader) => toRecords(await listPlanes(reader))) },
+    routes: { listPlanes: async () => toRecords(await planes()) },
   };
 }
 

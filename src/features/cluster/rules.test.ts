@@ -12,7 +12,7 @@ test('one plane is active, and the others stand by', () => {
   ]);
 });
 
-test('a plane that shows no sign of life is silent, and so is one that was replaced', () => {
+test('a plane without heartbeats is silent, and so is one that was replaced', () => {
   const now = 100_000;
   expect(
     states([
@@ -24,7 +24,7 @@ test('a plane that shows no sign of life is silent, and so is one that was repla
   ).toEqual(['active', 'silent', 'silent', 'standby']);
 });
 
-test('nothing is said about planes if there are none', () => {
+test('no planes have no states', () => {
   expect(states([])).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** Control planes that share a database, and how their state follows from their last signs of life. */
+/** Control planes that share a database, and how their state follows from their heartbeats. */
 
 export const planeStates = ['active', 'standby', 'silent'] as const;
 export type PlaneState = (typeof planeStates)[number];
@@ -13,17 +13,17 @@ export interface PlaneRecord {
   last_seen_at: string;
 }
 
-/** A plane without a sign of life for this long is silent; they give one every second. */
+/** A plane without a heartbeat for this long is silent. There is one every second. */
 export const SILENT_MS = 10_000;
 
-interface Signs {
+interface Heartbeat {
   /** The number of its claim; null while it stands by. A later claim has a higher number. */
   claim: number | null;
   beat_at: number;
 }
 
-/** The state of a plane, from its last sign of life and those of all planes. */
-export function stateOf(plane: Signs, all: readonly Signs[]): PlaneState {
+/** The state of a plane, from its last heartbeat and those of all planes. */
+export function stateOf(plane: Heartbeat, all: readonly Heartbeat[]): PlaneState {
   const now = Math.max(...all.map(({ beat_at }) => beat_at));
   const last_claim = Math.max(...all.map(({ claim }) => claim ?? 0));
   // A plane that was replaced is silent, even if that was a moment ago.
@@ -32,7 +32,7 @@ export function stateOf(plane: Signs, all: readonly Signs[]): PlaneState {
 }
 
 /** How many planes are in each state. Without rows, the plane that asks does not share its database and is the active one. */
-export function countStates(all: readonly Signs[]): Record<PlaneState, number> {
+export function countStates(all: readonly Heartbeat[]): Record<PlaneState, number> {
   const counts = { active: 0, standby: 0, silent: 0 };
   for (const plane of all) counts[stateOf(plane, all)]++;
   if (all.length === 0) counts.active = 1;

@@ -25,9 +25,9 @@ export const limits = {
   standby_yield_ms: 2_000,
   /** A plane that stands by looks which plane is active each time after this many attempts: once a second. */
   standby_attempts_per_look: 4,
-  /** How long a plane that shows no sign of life is still listed. */
+  /** How long a plane without heartbeats is still listed. */
   silent_plane_kept_ms: 3_600_000,
-  /** A plane that shows no sign of life at so many looks in a row is replaced. */
+  /** A plane whose heartbeat is the same at so many looks in a row is replaced. */
   silent_looks_max: 8,
   /** A connection to PostgreSQL that does not answer a check of the claim for this long is closed. */
   claim_answer_ms_max: 5_000,

@@ -1,6 +1,6 @@
 /**
  * How a plane waits until it becomes active: it tries to get the lock, and reads who has it. A plane that has the lock but
- * shows no sign of life, because it is stopped or cut off, is replaced: its connection is ended, and the number of the
+ * sends no heartbeats, because it is stopped or cut off, is replaced: its connection is ended, and the number of the
  * claim keeps out what it may still write. A clock decides only when, never whether, that is safe.
  */
 import type pg from 'pg';
@@ -73,7 +73,7 @@ async function look(
   const found = await readView(client, member);
   if (found !== null && silence.observe(`${found.view.active.id} ${found.beat_at}`)) {
     const { name } = found.view.active;
-    options.log.warn({ name }, 'the active control plane shows no sign of life: taking over');
+    options.log.warn({ name }, 'the active control plane has stopped responding: taking over');
     await breakLock(client);
     silence.reset();
   }
@@ -91,7 +91,7 @@ async function readView(client: pg.Client, member: Member): ReturnType<typeof Me
   }
 }
 
-/** Counts how often the last sign of life of the active plane was seen, so that a pause of this process does not count. */
+/** Counts how often the last heartbeat of the active plane was seen, so that a pause of this process does not count. */
 class Silence {
   #last = '';
   #looks = 0;
@@ -100,10 +100,10 @@ class Silence {
     this.#looks = 0;
   }
 
-  /** Whether the sign of life has been the same for too long. */
-  observe(sign: string): boolean {
-    this.#looks = sign === this.#last ? this.#looks + 1 : 0;
-    this.#last = sign;
+  /** Whether the heartbeat has been the same for too long. */
+  observe(beat: string): boolean {
+    this.#looks = beat === this.#last ? this.#looks + 1 : 0;
+    this.#last = beat;
     return this.#looks >= limits.silent_looks_max;
   }
 }
