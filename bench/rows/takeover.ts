@@ -14,8 +14,9 @@ export const takeover: Row = {
   how:
     'Two planes and a node on one machine, with a PostgreSQL server. An agent on the node prints the time every 5 ms. A ' +
     'client follows it through the plane that stands by. The active plane is ended; the pause runs until the client has a line ' +
-    'that was printed after that. Then the ended plane starts again and stands by. The two latencies are from the time ' +
-    'that a line names, in whole milliseconds, to its arrival, with one client at each plane.',
+    'that was printed after that. The node’s log says how long it was linked to no plane. Then the ended plane starts again and ' +
+    'stands by. The two latencies are from the time that a line names, in whole milliseconds, to its arrival, with one ' +
+    'client at each plane.',
   run: async ({ quick }) => {
     const cluster = await TestCluster.open(['a', 'b']);
     try {
@@ -23,6 +24,7 @@ export const takeover: Row = {
       const latencies = await measureLatencies(cluster, id);
       const killed = await pauses(cluster, id, 'SIGKILL', quick ? 2 : 10);
       const ended = await pauses(cluster, id, 'SIGTERM', quick ? 2 : 10);
+      const unlinked = gaps(cluster).slice(-ended.length);
       return [
         {
           what: 'kill -9 of the active plane to the next line, p50',
@@ -42,6 +44,13 @@ export const takeover: Row = {
           unit: 's',
           value: Math.max(...ended),
         },
+        {
+          what: 'SIGTERM: the node is linked to no plane, p50',
+          unit: 's',
+          value: median(unlinked),
+          goal: atMost(0.3),
+        },
+        { what: 'SIGTERM: the node is linked to no plane, at most', unit: 's', value: Math.max(...unlinked) },
         { what: 'line to client of the active plane, p50', unit: 'ms', value: latencies.active },
         {
           what: 'line to client of the plane that stands by, p50',
@@ -75,6 +84,22 @@ async function pauses(
     await ended;
     await active.start();
     await cluster.until(standby, (planes) => planes.filter(({ state }) => state === 'standby').length === 1);
+  }
+  return seconds;
+}
+
+/** How long the node was linked to no plane each time, in seconds, from its log. */
+function gaps({ node }: TestCluster): number[] {
+  const lines = node.log.split('\n').filter((line) => line.startsWith('{'));
+  const seconds: number[] = [];
+  let detached_ms = 0;
+  for (const line of lines) {
+    const { message, timestamp } = JSON.parse(line) as { message: string; timestamp: string };
+    if (message === 'plane detached') detached_ms = Date.parse(timestamp);
+    if (message === 'plane attached' && detached_ms > 0) {
+      seconds.push((Date.parse(timestamp) - detached_ms) / 1000);
+      detached_ms = 0;
+    }
   }
   return seconds;
 }

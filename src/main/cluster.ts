@@ -12,6 +12,7 @@ import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { type Config, parseAddress } from '../core/config.ts';
 import { Problem } from '../core/problem.ts';
+import { loadLinks } from '../features/nodes/index.ts';
 import type { PlaneTrust } from '../link/trust/plane-trust.ts';
 import { Forwarder } from '../server/forwarding.ts';
 import { type Listener, openListener } from '../server/listener.ts';
@@ -122,6 +123,7 @@ export class Cluster {
       this.#stands_by = true;
       log.info({ url: this.listener.url }, 'another control plane is active: standing by');
       onStandby(this.listener.url);
+      await preload();
     }
     if (view === null) return;
     if (view.data_dir !== this.#fingerprint) {
@@ -146,6 +148,12 @@ export class Cluster {
     else if (changed) await this.#trust.refresh();
     return this.#trust;
   }
+}
+
+/** Loads what a takeover would otherwise wait for: the links to nodes, and what Node.js loads for the first `Headers`. */
+async function preload(): Promise<void> {
+  await loadLinks();
+  new Headers();
 }
 
 /** All planes of a cluster have the same key. A node's certificate is for another one. */

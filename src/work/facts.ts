@@ -25,7 +25,7 @@ import {
   getCursors,
   insertFact,
   passFacts,
-  putCursor,
+  putCursors,
   touchCursors,
 } from './queries/facts.ts';
 
@@ -187,14 +187,18 @@ export class Facts {
   }
 
   async #register(tx: Tx, handlers: Record<string, FactHandlers>): Promise<Consumer[]> {
-    const now = this.#clock.now();
-    const consumers: Consumer[] = [];
-    for (const [name, own] of Object.entries(handlers)) {
-      const cursors = new Map<string, number>();
-      for (const kind of Object.keys(own)) cursors.set(kind, await putCursor(tx, name, kind, now));
-      consumers.push({ name, handlers: own, cursors, retry_at_ms: 0 });
-    }
-    return consumers;
+    const names = Object.entries(handlers).flatMap(([consumer, own]) =>
+      Object.keys(own).map((kind) => ({ consumer, kind })),
+    );
+    const cursors = await putCursors(tx, names, this.#clock.now());
+    return Object.entries(handlers).map(([name, own]) => ({
+      name,
+      handlers: own,
+      cursors: new Map(
+        cursors.filter(({ consumer }) => consumer === name).map(({ kind, num }) => [kind, num]),
+      ),
+      retry_at_ms: 0,
+    }));
   }
 
   async #sweep(): Promise<void> {

@@ -24,6 +24,9 @@ export interface NodesNeeds {
   } | null;
 }
 
+/** Loaded on demand, because most planes have no remote nodes. */
+export const loadLinks = () => import('./links.ts');
+
 export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeeds): Promise<Feature> {
   const { config, store, clock, log, audit, feed, key, outbox, plane_id, incarnation } = core;
   const configured = config.get('internal_grpc.bootstrap.token');
@@ -31,7 +34,7 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
   const has_mode = config.entry('internal_grpc.security.mode').origin !== 'default';
   const links =
     internal_grpc &&
-    new (await import('./links.ts')).NodeLinks({
+    new (await loadLinks()).NodeLinks({
       ...{ trust: internal_grpc.trust, bootstrap, clock, log },
       plane: { plane_id, incarnation },
       tokens_first: has_mode && internal_grpc.trust.mode !== 'mtls',

@@ -20,11 +20,11 @@ export const limits = {
   /** Interval at which a plane checks that it has its claim, and between attempts to get it back. */
   claim_check_ms: 1_000,
   /** Interval between attempts of a plane that stands by to get the claim. */
-  standby_attempt_ms: 250,
+  standby_attempt_ms: 100,
   /** How long a plane that stands by waits after it has lost its connection and has a new one. */
   standby_yield_ms: 2_000,
   /** A plane that stands by looks which plane is active each time after this many attempts: once a second. */
-  standby_attempts_per_look: 4,
+  standby_attempts_per_look: 10,
   /** How long a plane without heartbeats is still listed. */
   silent_plane_kept_ms: 3_600_000,
   /** A plane whose heartbeat is the same at so many looks in a row is replaced. */

@@ -14,25 +14,32 @@ export async function insertFact(tx: Tx, row: Insertable<Tables['facts']>): Prom
   await tx.run(newFact(tx, row));
 }
 
+/** Identifies a cursor. */
+export interface CursorName {
+  consumer: string;
+  kind: string;
+}
+
 /**
- * Ensures that a consumer has a cursor for a kind, and returns the cursor's number. A new one starts before the oldest
- * fact, or where the consumer was before it had a cursor for each kind. `now`: Unix milliseconds.
+ * Ensures that consumers have cursors for kinds, and returns the numbers of these cursors in no particular order. A new one
+ * starts before the oldest fact, or where the consumer was before it had a cursor for each kind. `now`: Unix milliseconds.
  */
-export async function putCursor(tx: Tx, consumer: string, kind: string, now: number): Promise<number> {
-  const earlier = await tx.get(
+export async function putCursors(
+  tx: Tx,
+  names: readonly CursorName[],
+  now: number,
+): Promise<(CursorName & { num: number })[]> {
+  if (names.length === 0) return [];
+  const before = tx.sql.selectFrom('fact_cursors').select(['consumer', 'fact_id']).where('kind', '=', '');
+  const earlier = new Map((await tx.all(before)).map(({ consumer, fact_id }) => [consumer, fact_id]));
+  const rows = names.map((name) => ({ ...name, fact_id: earlier.get(name.consumer) ?? 0, used_at: now }));
+  return tx.all(
     tx.sql
-      .selectFrom('fact_cursors')
-      .select('fact_id')
-      .where('consumer', '=', consumer)
-      .where('kind', '=', ''),
+      .insertInto('fact_cursors')
+      .values(rows)
+      .onConflict((conflict) => conflict.columns(['kind', 'consumer']).doUpdateSet({ used_at: now }))
+      .returning(['consumer', 'kind', 'num']),
   );
-  const row = { consumer, kind, fact_id: earlier?.fact_id ?? 0, used_at: now };
-  const put = tx.sql
-    .insertInto('fact_cursors')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['kind', 'consumer']).doUpdateSet({ used_at: now }))
-    .returning('num');
-  return (await tx.get(put))!.num;
 }
 
 const isPassed = sql<boolean>`NOT EXISTS (
