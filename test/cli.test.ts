@@ -40,7 +40,7 @@ test('a user joins, runs an agent and reads its output with the CLI alone', asyn
   expect((await plane.cli(['join-link'], { env })).stderr).toBe('svc: root already initialized\n');
 
   const made = await plane.cli(
-    ['agents', 'create', 'one', '-w', 'work', '--start', '--follow', '-c', 'echo out; echo err >&2; exit 3'],
+    ['agents', 'create', 'one', '-w', 'work', '--follow', '-c', 'echo out; echo err >&2; exit 3'],
     { env },
   );
   expect(made.code).toBe(3);

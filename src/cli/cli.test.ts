@@ -126,13 +126,20 @@ describe('output', () => {
   });
 });
 
+test('svc --help lists all commands by subject, without their options', async () => {
+  const { stdout } = await run(['--help'], { home });
+  expect(stdout).toMatch(/\n\nAgents:\n {2}agents +create, run and inspect agents\n {2}logs <agent> +show/);
+  const listed = [...stdout.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => name);
+  const names = groups.flatMap((group) => group.names).filter((name) => name !== '__complete');
+  expect(listed.toSorted()).toEqual(names.toSorted());
+});
+
 describe('exit codes', () => {
   test('2 for wrong usage, with nothing on stdout', async () => {
     for (const argv of [
       ['agents', 'create'],
       ['agents', 'ls', '--nope'],
       ['agents', 'create', 'x'],
-      ['agents', 'create', 'x', '-c', 'true', '--follow'],
       ['agents', 'wait', 'x', '--timeout', 'soon'],
       ['serve', '--set', 'internal_grpc.auth.shared_secret=x'],
       ['serve', '--set', 'nope=x'],

@@ -11,46 +11,76 @@ import { createProgram, runProgram } from './program.ts';
 export interface CommandGroup {
   /** The names and aliases of the commands that it adds to `svc`. */
   names: readonly string[];
+  /** Under which `svc --help` lists them. */
+  heading: string;
   load(): Promise<(svc: Command, context: Context) => unknown>;
 }
+
+/** Of `svc --help`, in the order of the groups below. */
+const headings = {
+  machine: 'The service on this machine:',
+  account: 'Your account:',
+  agents: 'Agents:',
+  teams: 'Teams:',
+  installation: 'The installation:',
+  programs: 'For agents and tests:',
+  help: 'Help:',
+};
 
 /** In the order of `svc --help`. */
 export const groups: readonly CommandGroup[] = [
   {
+    heading: headings.machine,
     names: ['serve', 'init', 'stop', 'doctor', 'backup', 'restore', 'open'],
     load: async () => (await import('./machine.ts')).addMachine,
   },
   {
+    heading: headings.machine,
     names: ['move-to-postgres', 'move-to-embedded'],
     load: async () => (await import('./move-commands.ts')).addMoves,
   },
   {
+    heading: headings.account,
     names: ['login', 'logout', 'whoami', 'join', 'join-link'],
     load: async () => (await import('../features/accounts/commands/login.ts')).addLogin,
   },
   {
+    heading: headings.agents,
     names: ['agents'],
     load: async () => (await import('../features/agents/commands/agents.ts')).addAgents,
   },
-  { names: ['logs'], load: async () => (await import('../features/agents/commands/logs.ts')).addLogs },
   {
+    heading: headings.agents,
+    names: ['logs'],
+    load: async () => (await import('../features/agents/commands/logs.ts')).addLogs,
+  },
+  {
+    heading: headings.agents,
     names: ['prompt'],
     load: async () => (await import('../features/agents/commands/agent-prompt.ts')).addPrompt,
   },
   {
+    heading: headings.agents,
     names: ['worktrees'],
     load: async () => (await import('../features/worktrees/commands/worktrees.ts')).addWorktrees,
   },
   {
+    heading: headings.agents,
     names: ['reviews'],
     load: async () => (await import('../features/reviews/commands/reviews.ts')).addReviews,
   },
   {
+    heading: headings.agents,
     names: ['elicitations'],
     load: async () => (await import('../features/elicitations/commands/elicitations.ts')).addElicitations,
   },
-  { names: ['teams'], load: async () => (await import('../features/teams/commands/teams.ts')).addTeams },
   {
+    heading: headings.teams,
+    names: ['teams'],
+    load: async () => (await import('../features/teams/commands/teams.ts')).addTeams,
+  },
+  {
+    heading: headings.teams,
     names: ['runs'],
     load: async () => {
       const { addRuns } = await import('../features/runs/commands/runs.ts');
@@ -59,26 +89,58 @@ export const groups: readonly CommandGroup[] = [
       return (svc, context) => addRuns(svc, context, [addRunMail, addRunTriggers]);
     },
   },
-  { names: ['steps'], load: async () => (await import('../features/runs/commands/steps.ts')).addSteps },
-  { names: ['tasks'], load: async () => (await import('../features/tasks/commands/tasks.ts')).addTasks },
-  { names: ['mail'], load: async () => (await import('../features/mailbox/commands/mail.ts')).addMail },
   {
+    heading: headings.teams,
+    names: ['steps'],
+    load: async () => (await import('../features/runs/commands/steps.ts')).addSteps,
+  },
+  {
+    heading: headings.teams,
+    names: ['tasks'],
+    load: async () => (await import('../features/tasks/commands/tasks.ts')).addTasks,
+  },
+  {
+    heading: headings.teams,
+    names: ['mail'],
+    load: async () => (await import('../features/mailbox/commands/mail.ts')).addMail,
+  },
+  {
+    heading: headings.teams,
     names: ['triggers'],
     load: async () => (await import('../features/mailbox/commands/triggers.ts')).addTriggers,
   },
   {
+    heading: headings.agents,
     names: ['presets'],
     load: async () => (await import('../features/presets/commands/presets.ts')).addPresets,
   },
-  { names: ['nodes'], load: async () => (await import('../features/nodes/commands/nodes.ts')).addNodes },
   {
+    heading: headings.installation,
+    names: ['nodes'],
+    load: async () => (await import('../features/nodes/commands/nodes.ts')).addNodes,
+  },
+  {
+    heading: headings.installation,
     names: ['cluster'],
     load: async () => (await import('../features/cluster/commands/cluster.ts')).addCluster,
   },
-  { names: ['users'], load: async () => (await import('../features/accounts/commands/users.ts')).addUsers },
-  { names: ['tokens'], load: async () => (await import('../features/tokens/commands/tokens.ts')).addTokens },
-  { names: ['audit'], load: async () => (await import('../features/audit/commands/audit.ts')).addAudit },
   {
+    heading: headings.installation,
+    names: ['users'],
+    load: async () => (await import('../features/accounts/commands/users.ts')).addUsers,
+  },
+  {
+    heading: headings.account,
+    names: ['tokens'],
+    load: async () => (await import('../features/tokens/commands/tokens.ts')).addTokens,
+  },
+  {
+    heading: headings.installation,
+    names: ['audit'],
+    load: async () => (await import('../features/audit/commands/audit.ts')).addAudit,
+  },
+  {
+    heading: headings.programs,
     names: ['actor'],
     load: async () => {
       const { addActor } = await import('../features/actors/commands/actor.ts');
@@ -87,12 +149,18 @@ export const groups: readonly CommandGroup[] = [
       return (svc, context) => addActor(svc, context, [addActorTriggers, addActorMail]);
     },
   },
-  { names: ['mcp'], load: async () => (await import('../features/actors/commands/mcp.ts')).addMcp },
   {
+    heading: headings.programs,
+    names: ['mcp'],
+    load: async () => (await import('../features/actors/commands/mcp.ts')).addMcp,
+  },
+  {
+    heading: headings.installation,
     names: ['config'],
     load: async () => (await import('../features/settings/commands/config.ts')).addConfig,
   },
   {
+    heading: headings.programs,
     names: ['demo-agent'],
     load: async () => {
       const { addDemoAgent } = await import('./demo-agent.ts');
@@ -100,16 +168,18 @@ export const groups: readonly CommandGroup[] = [
     },
   },
   {
+    heading: headings.help,
     names: ['completion', '__complete'],
     load: async () => (await import('./completion.ts')).addCompletion,
   },
-  { names: ['help'], load: async () => (await import('./help.ts')).addHelp },
+  { heading: headings.help, names: ['help'], load: async () => (await import('./help.ts')).addHelp },
 ];
 
 /** The program with these groups of commands. */
 export async function program(context: Context, chosen = groups): Promise<Command> {
   const svc = createProgram(context.io).version(context.local.version, '-V, --version');
-  for (const add of await Promise.all(chosen.map((group) => group.load()))) add(svc, context);
+  const loaded = await Promise.all(chosen.map(async ({ heading, load }) => ({ heading, add: await load() })));
+  for (const { heading, add } of loaded) add(svc.commandsGroup(heading), context);
   for (const command of svc.commands) rejectUnknown(command);
   return svc;
 }

@@ -1,8 +1,11 @@
 /** Creates the program without commands, and runs one command of it. */
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import type { Io } from './context.ts';
 import { exitCodes, toFailure } from './failure.ts';
 import { printable } from './terminal.ts';
+
+/** In lists of commands. Nearly all of them have options, so saying so would only make the lists wider. */
+const termOf = (command: Command) => new Help().subcommandTerm(command).replace(' [options]', '');
 
 export function createProgram(io: Io): Command {
   return (
@@ -13,6 +16,7 @@ export function createProgram(io: Io): Command {
       .helpCommand(false)
       .showHelpAfterError('(svc help lists all commands)')
       .exitOverride()
+      .configureHelp({ subcommandTerm: termOf })
       .configureOutput({
         writeOut: (text) => void io.stdout.write(text),
         writeErr: (text) => void io.stderr.write(text),

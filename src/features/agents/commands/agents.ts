@@ -187,6 +187,7 @@ function addGet(agents: Command, context: Context): void {
 function addCreate(agents: Command, context: Context): void {
   const { io } = context;
   followable(
+    'start it, and show its output until it ends; exit code 3 if it failed or was cancelled',
     remote(agents, 'create <name> [program...]', 'create an agent; a program after -- runs without a shell')
       .option('-c, --command <text>', 'a shell command')
       .option('-p, --preset <id>', 'a built-in preset (svc presets ls)')
@@ -215,7 +216,6 @@ function addCreate(agents: Command, context: Context): void {
       .option('--start', 'start the agent')
       .option('--replace', 'first delete your other agents of this name, unless one is running'),
   ).action(async (name: string, argv: string[], options: CreateOptions) => {
-    if (options.follow && !options.start) throw usage('--follow needs --start');
     const api = await connect(context, options);
     const body = createBody(context, name, argv, options);
     if (options.prompt !== undefined) body.prompt = await textOrStdin(io, options.prompt);
@@ -230,7 +230,7 @@ function addCreate(agents: Command, context: Context): void {
 
 function addStart(agents: Command, context: Context): void {
   const { io } = context;
-  followable(remote(agents, 'start <agent...>', 'start agents')).action(
+  followable(SHOW_OUTPUT, remote(agents, 'start <agent...>', 'start agents')).action(
     async (refs: string[], options: Common) => {
       followsOne(refs, options);
       const api = await connect(context, options);
@@ -266,6 +266,7 @@ function addStop(agents: Command, context: Context): void {
 function addRestart(agents: Command, context: Context): void {
   const { io } = context;
   followable(
+    SHOW_OUTPUT,
     withGrace(remote(agents, 'restart <agent...>', 'stop agents if they are running, then start them')),
   ).action(async (refs: string[], options: Common) => {
     followsOne(refs, options);
@@ -427,9 +428,11 @@ async function explainPending<T>(ref: string, answer: Promise<T>): Promise<T> {
   }
 }
 
-function followable(command: Command): Command {
+const SHOW_OUTPUT = 'show the output until the agent ends; exit code 3 if it failed or was cancelled';
+
+function followable(description: string, command: Command): Command {
   return command
-    .option('-f, --follow', 'show the output until the agent ends; exit code 3 if it failed or was cancelled')
+    .option('-f, --follow', description)
     .option('--timeout <duration>', 'with --follow: time limit (exit code 124)', timeLimit);
 }
 
@@ -476,7 +479,7 @@ function createBody(
     ...(options.permissionMode !== undefined && { permission_mode: options.permissionMode as 'ask' }),
     ...(options.stdin && { stdin: true }),
     ...(options.keep && { on_exit: 'keep' as const }),
-    ...(options.start && { start: true }),
+    ...((options.start || options.follow) && { start: true }),
   };
 }
 
