@@ -75,6 +75,18 @@ describe('output', () => {
     expect(piped.stdout).toContain('first\\x0a\\x1b[2Jsecond\n');
   });
 
+  test('what an agent does and its labels are shown as the parts that are known', async () => {
+    const summary = { now: 'Reading\nnotes', plan: { done: 1, total: 3 }, diff: null, usage: null };
+    const labels = { team: 'web' };
+    const items = { agt_1: agentRecord({ summary: summary as never, labels }), agt_2: agentRecord({}) };
+    const getAgent = ({ params }: { params: { agent_id: string } }) => items[params.agent_id as 'agt_1'];
+    const env = await open({ getAgent });
+    const busy = await run(['agents', 'get', 'agt_1'], { home, env });
+    expect(busy.stdout).toMatch(/^summary +now=Reading\\x0anotes, plan\.done=1, plan\.total=3$/m);
+    expect(busy.stdout).toMatch(/^labels +team=web$/m);
+    expect((await run(['agents', 'get', 'agt_2'], { home, env })).stdout).not.toMatch(/^summary/m);
+  });
+
   test('common options may come before the command', async () => {
     const bodies: unknown[] = [];
     const createAgent = ({ body }: { body: unknown }) => {

@@ -152,12 +152,11 @@ export async function printRecord(io: Io, record: object, options: OutputOptions
   if (options.json) return printJson(io, record);
   const fields = Object.entries(record).filter(([, value]) => !isEmpty(value));
   const width = Math.max(...fields.map(([name]) => name.length));
-  const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
   const line = (name: string, value: string) =>
     io.stdout.isTTY && value.includes('\n')
       ? `${name}\n${printableLines(value.trimEnd()).replace(/^/gm, '  ')}\n`
       : `${name.padEnd(width)}  ${printable(value)}\n`;
-  await print(io, fields.map(([name, value]) => line(name, text(value))).join(''));
+  await print(io, fields.map(([name, value]) => line(name, fieldText(value))).join(''));
 }
 
 /** Prints the result of a command for one record: JSON on request, a status line on a terminal, or a table row in a pipe. */
@@ -170,6 +169,26 @@ export async function report<T extends object>(
   if (options.json) await printJson(io, record);
   else if (io.stdout.isTTY) printStatus(io, printable(line));
   else await printRows(io, [record], columns, options);
+}
+
+/** The parts of an object that are known, as `name=value`; null if there are none. */
+export function partsText(value: object): string | null {
+  return parts('', value).join(', ') || null;
+}
+
+function parts(prefix: string, value: object): string[] {
+  const known = Object.entries(value).filter(([, part]) => !isEmpty(part));
+  return known.flatMap(([name, part]) =>
+    isObject(part) ? parts(`${prefix}${name}.`, part) : [`${prefix}${name}=${fieldText(part)}`],
+  );
+}
+
+function fieldText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isEmpty(value: unknown): boolean {

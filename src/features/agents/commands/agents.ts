@@ -18,6 +18,7 @@ import { Problem } from '../../../core/problem.ts';
 import { withOfferToAllow } from '../../settings/commands/allow.ts';
 import { findRun, findTeam } from '../../teams/commands/team-refs.ts';
 import type { AgentStatus } from '../rules.ts';
+import { addGet, formatStatus } from './agent-get.ts';
 import { addAgentOutput } from './agent-output.ts';
 import { addPromptCommands } from './agent-prompt.ts';
 import { each } from './each.ts';
@@ -80,20 +81,6 @@ const columns: Column<AgentRecord>[] = [
   { title: 'CREATED', value: (agent) => agent.created_at, spare: true },
   { title: 'WORKDIR', value: (agent) => agent.workdir, spare: true },
 ];
-
-/** The status for people: what the agent does or waits for, why it failed, or that it ended with its run. */
-export function formatStatus(
-  agent: Pick<
-    AgentRecord,
-    'status' | 'activity' | 'needs_you' | 'stopped_by_run' | 'exit_signal' | 'exit_code' | 'reason'
-  >,
-): string {
-  if (agent.needs_you !== null) return `${agent.status} (needs_you)`;
-  if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
-  if (agent.stopped_by_run !== null) return `run ${agent.stopped_by_run}`;
-  if (agent.status !== 'failed') return agent.status;
-  return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;
-}
 
 export function addAgents(program: Command, context: Context): void {
   const agents = program.command('agents').description('create, run and inspect agents');
@@ -170,18 +157,6 @@ async function watchAgents(
     if (event === 'agent') await refresh();
   }
   throw new Failure(exitCodes.interrupted, '');
-}
-
-function addGet(agents: Command, context: Context): void {
-  const { io } = context;
-  remote(agents, 'get <agent>', 'show one agent')
-    .alias('show')
-    .action(async (ref: string, options: Common) => {
-      const agent = await findAgent(await connect(context, options), ref);
-      if (options.json || agent.stopped_by_run === null) return printRecord(io, agent, options);
-      const { stopped_by_run: _, ...shown } = agent;
-      await printRecord(io, { ...shown, status: formatStatus(agent) }, options);
-    });
 }
 
 function addCreate(agents: Command, context: Context): void {

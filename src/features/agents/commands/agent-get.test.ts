@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { agentRecord } from '../../../testing/agent-record.ts';
 import type { Agent } from '../rules.ts';
-import { formatStatus } from './agents.ts';
+import { formatStatus } from './agent-get.ts';
 
 test.each<[Partial<Agent>, string]>([
   [{ status: 'created' }, 'created'],
