@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect } from 'vitest';
+import { onlyLong } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import {
   createEmptyDatabase,
@@ -25,8 +26,8 @@ afterEach(async () => {
   await database.drop();
 });
 
-function move(to: 'postgres' | 'embedded') {
-  return plane.cli([`move-to-${to}`], { env: on_postgres });
+function move(to: 'postgres' | 'embedded', kill_after_ms?: number) {
+  return plane.cli([`move-to-${to}`], { env: on_postgres, kill_after_ms });
 }
 
 async function requireIntactAudit(): Promise<void> {
@@ -83,3 +84,48 @@ test('a move can be repeated until it is complete, and refuses databases that ar
   expect((await plane.output(agent.id)).toString()).toBe('text\n');
   expect(await readdir(join(plane.data_dir))).toContain('postgresql');
 });
+
+onlyLong(test)(
+  'a move that is killed at any moment leaves one complete database, and can be repeated',
+  { timeout: 600_000 },
+  async () => {
+    // Enough to be sealed.
+    const long = await plane.agent('seq 1 1500000');
+    const short = await plane.agent('echo text');
+    await plane.finished(long.id);
+    await plane.finished(short.id);
+    const output = await plane.output(long.id);
+    await expect.poll(() => readdir(join(plane.data_dir, 'log'))).not.toEqual([]);
+    await plane.kill('SIGTERM');
+
+    for (const to of ['postgres', 'embedded'] as const) {
+      let kills = 0;
+      for (let delay_ms = 100, is_moved = false; !is_moved; delay_ms = Math.ceil(delay_ms * 1.3)) {
+        const { code } = await move(to, delay_ms);
+        if (code === null) kills++;
+        is_moved = (await startWithEither()) === to;
+        expect((await plane.output(long.id)).equals(output)).toBe(true);
+        expect((await plane.output(short.id)).toString()).toBe('text\n');
+        await requireIntactAudit();
+        await plane.kill('SIGTERM');
+      }
+      expect(kills).toBeGreaterThan(3);
+    }
+  },
+);
+
+/** Starts the plane with the database that it uses now, and expects that it refuses the other one. */
+async function startWithEither(): Promise<'postgres' | 'embedded'> {
+  const on_server = await plane.start(on_postgres).then(
+    () => true,
+    () => false,
+  );
+  if (!on_server) {
+    await plane.start();
+    return 'embedded';
+  }
+  await plane.kill('SIGTERM');
+  await expect(plane.start()).rejects.toThrow('is used with the PostgreSQL database');
+  await plane.start(on_postgres);
+  return 'postgres';
+}

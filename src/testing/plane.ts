@@ -245,14 +245,16 @@ export class TestPlane {
     return frames;
   }
 
-  /** Runs the CLI with this service; returns its output and exit code. */
+  /** Runs the CLI with this service; returns its output and exit code. `kill_after_ms`: kills it then with SIGKILL. */
   async cli(
     args: string[],
-    options: { input?: string; env?: Record<string, string> } = {},
+    options: { input?: string; env?: Record<string, string>; kill_after_ms?: number } = {},
   ): Promise<CliResult> {
     const child = spawn(this.#program, args, {
       cwd: this.folder,
       env: { ...this.env, SVC_URL: this.url, SVC_TOKEN: this.#token ?? '', ...options.env },
+      timeout: options.kill_after_ms,
+      killSignal: 'SIGKILL',
     });
     const result: CliResult = { code: null, stdout: '', stderr: '' };
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
