@@ -3,12 +3,11 @@
  * `COPY`, in transactions of the same size as in the service. Committed bytes are sent to a socket unchanged.
  */
 import { once } from 'node:events';
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import pg from 'pg';
-import { limits as eventsLimits } from '../../src/events/limits.ts';
-import { limits } from '../../src/store/limits.ts';
 import { readArguments } from './read-arguments.ts';
+import { readGroup } from './read-group.ts';
 
 export interface CopyPathArgs {
   file: string;
@@ -83,16 +82,7 @@ server.listen(0, '127.0.0.1', () => process.send!({ port: (server.address() as {
 
 async function send(socket: Socket): Promise<void> {
   const file = openSync(args.file, 'r');
-  for (;;) {
-    const group: Buffer[] = [];
-    for (let bytes = 0; bytes < limits.group_bytes_max; ) {
-      const row = Buffer.allocUnsafe(eventsLimits.event_output_bytes_max);
-      const got = readSync(file, row, 0, row.length, null);
-      if (got === 0) break;
-      group.push(row.subarray(0, got));
-      bytes += got;
-    }
-    if (group.length === 0) break;
+  for (let group = readGroup(file); group.length > 0; group = readGroup(file)) {
     const copy = new Copy(group);
     client.query(copy);
     await copy.done;

@@ -3,13 +3,13 @@
  * with transactions of the same size as in the service. Committed bytes are sent to a socket unchanged.
  */
 import { once } from 'node:events';
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { KIB } from '../../src/base/limits.ts';
-import { limits as eventsLimits } from '../../src/events/limits.ts';
 import { limits } from '../../src/store/limits.ts';
 import { readArguments } from './read-arguments.ts';
+import { readGroup } from './read-group.ts';
 
 export interface RawPathArgs {
   file: string;
@@ -31,16 +31,7 @@ server.listen(0, '127.0.0.1', () => process.send!({ port: (server.address() as {
 async function send(socket: Socket): Promise<void> {
   const insert = db.prepare('INSERT INTO raw (data) VALUES (?)');
   const file = openSync(args.file, 'r');
-  for (;;) {
-    const group: Buffer[] = [];
-    for (let bytes = 0; bytes < limits.group_bytes_max; ) {
-      const row = Buffer.allocUnsafe(eventsLimits.event_output_bytes_max);
-      const got = readSync(file, row, 0, row.length, null);
-      if (got === 0) break;
-      group.push(row.subarray(0, got));
-      bytes += got;
-    }
-    if (group.length === 0) break;
+  for (let group = readGroup(file); group.length > 0; group = readGroup(file)) {
     db.exec('BEGIN');
     for (const row of group) insert.run(row);
     db.exec('COMMIT');
