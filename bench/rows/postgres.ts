@@ -5,14 +5,14 @@ import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row, ratioAtLeast, ratioAtMost } from '../figure.ts';
 import type { Shape } from '../graphs.ts';
 import { postgresServer } from '../postgres-server.ts';
-import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { CopyPathArgs } from '../processes/copy-path.ts';
 import { silentAgents, textFile, withFolder, withProgram } from '../program.ts';
 import { type Measurement, measure, measureOnSqlite } from './engine.ts';
 import { windows } from './latency.ts';
-import { oneRun } from './throughput.ts';
+import { oneRun, throughputOf } from './throughput.ts';
 
-const SERVER = 'The server is one of the bench, on the same machine and disk, which syncs every commit.';
+const SERVER =
+  'The server is one of the bench, on the same machine and disk, which syncs every commit.';
 
 export const postgresThroughput: Row = {
   name: 'postgres-throughput',
@@ -126,13 +126,6 @@ async function measureOnPostgres(
 }
 
 /** The throughput in MB/s of the least that PostgreSQL must do. */
-async function copyPath(file: string, url: string): Promise<number> {
-  const server = new Child('copy-path', { file, url } satisfies CopyPathArgs);
-  const { port } = await server.next<{ port: number }>();
-  const args = { port, requests: [''], end: null, sample_every: 0 } satisfies ClientArgs;
-  const client = new Child('client', args);
-  await client.next();
-  const taken = await client.next<ClientReport>();
-  await Promise.all([client.end(), server.end()]);
-  return taken.bytes / (taken.last_us - taken.first_us);
+function copyPath(file: string, url: string): Promise<number> {
+  return throughputOf(new Child('copy-path', { file, url } satisfies CopyPathArgs));
 }

@@ -86,8 +86,12 @@ export async function oneRunOf(plane: TestPlane, agent: Agent, file: string): Pr
 }
 
 /** The throughput in MB/s of the minimal path. */
-export async function rawPath(file: string, database: string): Promise<number> {
-  const server = new Child('raw-path', { file, database } satisfies RawPathArgs);
+export function rawPath(file: string, database: string): Promise<number> {
+  return throughputOf(new Child('raw-path', { file, database } satisfies RawPathArgs));
+}
+
+/** The throughput in MB/s of a process that sends all it has to a client, and then closes the connection. Ends the process. */
+export async function throughputOf(server: Child): Promise<number> {
   const { port } = await server.next<{ port: number }>();
   const args = { port, requests: [''], end: null, sample_every: 0 } satisfies ClientArgs;
   const client = new Child('client', args);
