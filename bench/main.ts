@@ -19,6 +19,7 @@ import { mail } from './rows/mail.ts';
 import { nchan } from './rows/peers-nchan.ts';
 import { opencode } from './rows/peers-opencode.ts';
 import { pm2 } from './rows/peers-pm2.ts';
+import { postgresPeers } from './rows/peers-postgres.ts';
 import { postgresEngine, postgresLatency, postgresThroughput } from './rows/postgres.ts';
 import { remoteLatency } from './rows/remote-latency.ts';
 import { remoteMemory } from './rows/remote-memory.ts';
@@ -61,6 +62,7 @@ const rows: Row[] = [
   postgresThroughput,
   postgresLatency,
   postgresEngine,
+  postgresPeers,
   takeover,
 ];
 

@@ -5,12 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../../scripts/run.ts';
 
-export const peers = { pm2: '7.0.4', 'opencode-ai': '1.18.33' } as const;
+export const peers = {
+  pm2: '7.0.4',
+  'opencode-ai': '1.18.33',
+  '@dbos-inc/dbos-sdk': '5.3.0',
+  'pg-boss': '12.38.0',
+} as const;
 export type Peer = keyof typeof peers;
 
 /** The folder of an installed package, in exactly the version above. Throws if npm's registry does not answer. */
 export async function installPeer(name: Peer): Promise<string> {
-  const folder = join(tmpdir(), `svc-bench-${name}-${peers[name]}`);
+  const folder = join(tmpdir(), `svc-bench-${name.replace('/', '-')}-${peers[name]}`);
   const installed = join(folder, 'node_modules', name);
   if (existsSync(join(installed, 'package.json'))) return installed;
   await mkdir(folder, { recursive: true });

@@ -19,6 +19,7 @@ import type { Store, Tx } from '../../src/store/store.ts';
 import { Facts } from '../../src/work/facts.ts';
 import { atMost, type Figure, type Row } from '../figure.ts';
 import { graph, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';
+import { type Elapsed, stopwatch } from '../processes/clock.ts';
 import { forEachConcurrently, withFolder } from '../program.ts';
 import { rawRows } from './commits.ts';
 
@@ -65,11 +66,11 @@ async function withEngine<T>(store: Store, fn: (engine: Engine) => Promise<T>): 
   }
 }
 
-export interface Measurement {
-  /** For all steps. */
-  wall_ms: number;
-  cpu_ms: number;
+/** The time of all steps. */
+export interface Measurement extends Elapsed {
   longest_stall_ms: number;
+  /** The time before the first step, in which the run was created. */
+  creation: Elapsed;
 }
 
 export async function measureOnSqlite(shape: Shape, count: number): Promise<Measurement> {
@@ -97,21 +98,21 @@ export async function measure(store: Store, shape: Shape, count: number): Promis
     };
     const delay = monitorEventLoopDelay({ resolution: 10 });
     delay.enable();
+    const created = stopwatch();
     const run_num = await begin(engine, steps);
-    const cpu_before = process.cpuUsage();
-    const begun_ms = performance.now();
+    const creation = created();
+    const completed = stopwatch();
     if (shape === 'chain') await forEachConcurrently(steps, 1, take);
     else {
       await take(steps[0]!);
       await forEachConcurrently(steps.slice(1, -1), runsLimits.run_plain_steps_max, take);
       await take(steps.at(-1)!);
     }
-    const wall_ms = performance.now() - begun_ms;
-    const { user, system } = process.cpuUsage(cpu_before);
+    const completion = completed();
     delay.disable();
     const after = await store.read((reader) => runOfNum(reader, run_num));
     if (after?.status !== 'completed') throw new Error(`the run is ${after?.status}`);
-    return { wall_ms, cpu_ms: (user + system) / 1000, longest_stall_ms: delay.max / 1e6 };
+    return { ...completion, longest_stall_ms: delay.max / 1e6, creation };
   });
 }
 

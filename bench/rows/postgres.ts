@@ -11,7 +11,7 @@ import { type Measurement, measure, measureOnSqlite } from './engine.ts';
 import { windows } from './latency.ts';
 import { oneRun, throughputOf } from './throughput.ts';
 
-const SERVER =
+export const SERVER =
   'The server is one of the bench, on the same machine and disk, which syncs every commit.';
 
 export const postgresThroughput: Row = {
@@ -109,7 +109,7 @@ async function engineFigures(shape: Shape, count: number): Promise<Figure[]> {
   ];
 }
 
-async function measureOnPostgres(
+export async function measureOnPostgres(
   shape: Shape,
   count: number,
 ): Promise<Measurement & { server_ms: number; conflicts: number }> {
