@@ -71,3 +71,18 @@ test('a change of a run on a page that was not read changes nothing', () => {
   apply(record('a', 1));
   expect([ids(), isStale()]).toEqual([['dc', 'b'], false]);
 });
+
+test('a list of the runs with one status gains and loses runs as their status changes', () => {
+  const key = [...KEY, 'failed'];
+  const items = [listed('d', 4, { status: 'failed' })];
+  queries.setQueryData(key, { pages: [{ items, next_cursor: '4' }], pageParams: [undefined] });
+  const failed = () =>
+    queries.getQueryData<Pages>(key)!.pages.flatMap((page) => page.items.map(({ id }) => id));
+  apply(record('e', 5));
+  expect(failed()).toEqual(['d']);
+  apply(record('e', 5, { version: 4, status: 'failed' }));
+  expect(failed()).toEqual(['e', 'd']);
+  apply(record('d', 4, { status: 'running' }));
+  expect(failed()).toEqual(['e']);
+  expect(ids()).toEqual(['edc', 'b']);
+});

@@ -1,4 +1,7 @@
-/** The runs of all teams, newest first, in pages. The fleet feed keeps those that were read current. */
+/**
+ * The runs of all teams, newest first, in pages: all of them, or those with one status. The fleet feed keeps current those
+ * that were read.
+ */
 import { type InfiniteData, infiniteQueryOptions, type QueryClient } from '@tanstack/react-query';
 import { clientLimits } from '../../base/limits.ts';
 import type { Frame } from '../../client/client.ts';
@@ -16,52 +19,71 @@ interface RunsPage {
 }
 type Pages = InfiniteData<RunsPage, string | undefined>;
 
-const queryKey = keys.all_runs;
+/** Without a status: the runs with any status. */
+const runsWith = (status?: RunRecord['status']) =>
+  infiniteQueryOptions({
+    queryKey: status === undefined ? keys.all_runs : keys.runs_with(status),
+    queryFn: async ({ pageParam: cursor }) => {
+      // With a limit it is a page.
+      const query = { limit: clientLimits.page_items_max, cursor, status };
+      return (await call('listAllRuns', { query })) as RunsPage;
+    },
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor,
+    // The feed does not say that a team was renamed or deleted, or that the user left it.
+    staleTime: 10_000,
+    refetchOnWindowFocus: true,
+  });
 
-export const allRunsQuery = infiniteQueryOptions({
-  queryKey,
-  queryFn: async ({ pageParam: cursor }) => {
-    // With a limit it is a page.
-    return (await call('listAllRuns', { query: { limit: clientLimits.page_items_max, cursor } })) as RunsPage;
-  },
-  initialPageParam: undefined as string | undefined,
-  getNextPageParam: (page) => page.next_cursor,
-  // The feed does not say that a team was renamed or deleted, or that the user left it.
-  staleTime: 10_000,
-  refetchOnWindowFocus: true,
-});
+export const allRunsQuery = runsWith();
+export const runsWithQuery = (status: RunRecord['status']) => runsWith(status);
 
 export function applyToAllRuns(queries: QueryClient, { event, data }: Frame): void {
-  const record = data.record as (RunRecord & { deleted?: boolean }) | undefined;
-  const query = queries.getQueryCache().find({ queryKey, exact: true });
-  if (event !== 'run' || !record || !query) return;
-  const change = () => {
-    const pages = queries.getQueryData<Pages>(queryKey);
-    if (!pages) return;
-    const changed = changedPages(pages, record, queries.getQueryData<TeamRecord[]>(keys.teams));
-    if (changed === null) void queries.invalidateQueries({ queryKey });
-    else if (changed !== pages) queries.setQueryData(queryKey, changed);
-  };
-  // The result of a fetch in progress may be older than the change.
-  afterFetch(query, change);
-  change();
+  const record = data.record as ChangedRun | undefined;
+  if (event === 'run' && record) putListedRun(queries, record);
 }
+
+/** Puts a run that was created, changed or deleted into the lists that were read. */
+export function putListedRun(queries: QueryClient, record: ChangedRun): void {
+  for (const query of queries.getQueryCache().findAll({ queryKey: keys.all_runs })) {
+    const { queryKey } = query;
+    const status = queryKey[keys.all_runs.length] as RunRecord['status'] | undefined;
+    const change = () => {
+      const pages = queries.getQueryData<Pages>(queryKey);
+      if (!pages) return;
+      const changed = changedPages(pages, record, {
+        status,
+        teams: queries.getQueryData<TeamRecord[]>(keys.teams),
+      });
+      if (changed === null) void queries.invalidateQueries({ queryKey, exact: true });
+      else if (changed !== pages) queries.setQueryData(queryKey, changed);
+    };
+    // The result of a fetch in progress may be older than the change.
+    afterFetch(query, change);
+    change();
+  }
+}
+
+type ChangedRun = RunRecord & { deleted?: boolean };
 
 /** Null: the list must be read again. */
 function changedPages(
   data: Pages,
-  record: RunRecord & { deleted?: boolean },
-  teams: readonly TeamRecord[] | undefined,
+  record: ChangedRun,
+  { status, teams }: { status: RunRecord['status'] | undefined; teams: readonly TeamRecord[] | undefined },
 ): Pages | null {
   const listed = data.pages.flatMap(({ items }) => items);
   const known = listed.find(({ id }) => id === record.id);
+  const belongs = status === undefined || record.status === status;
   if (known) {
-    if (record.deleted) return withItems(data, (items) => items.filter((item) => item !== known));
+    const remove = () => withItems(data, (items) => items.filter((item) => item !== known));
+    if (record.deleted) return remove();
     if (record.version < known.version) return data;
+    if (!belongs) return remove();
     const changed = toListed(record, known.team_name);
     return withItems(data, (items) => items.map((item) => (item === known ? changed : item)));
   }
-  if (record.deleted) return data;
+  if (record.deleted || !belongs) return data;
   const [first, last] = [listed[0], listed.at(-1)];
   const is_newest = first === undefined || record.created_at >= first.created_at;
   // It is on a page that was not read.

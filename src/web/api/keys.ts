@@ -31,6 +31,7 @@ export const keys = {
   team: (team_id: string) => ['team', team_id] as const,
   runs: (team_id: string) => ['runs', team_id] as const,
   all_runs: ['all-runs'],
+  runs_with: (status: string) => ['all-runs', status] as const,
   run: (run_id: string) => ['run', run_id] as const,
   waiting_steps: ['waiting-steps'],
   waiting_runs: ['waiting-runs'],
