@@ -2,15 +2,14 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Ellipsis, TriangleAlert, UserRound } from 'lucide-react';
 import type { KeyboardEvent } from 'react';
-import type { RunRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Menu } from '../../ui/menu.tsx';
-import { StatusIcon, statusText } from '../../ui/status.tsx';
+import { StatusIcon, sentenceCase, statusText } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import { columnLabel, columns, neighbor, type TaskStatus } from './columns.ts';
-import type { TaskRecord } from './data.ts';
-import { membersAtWork, type Refusal, type ShownTask } from './shown.ts';
+import type { TaskRecord, TaskRunRecord } from './data.ts';
+import type { Refusal, ShownTask } from './shown.ts';
 
 /** The type of dragged cards, so that nothing else can be dropped. */
 export const DRAGGED = 'application/x-svc-task';
@@ -133,10 +132,10 @@ export function TaskMenu({
 }
 
 /** The progress of its run, the number of requests that wait in it, and the assignee. */
-export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask }) {
+export function TaskFacts({ shown: { task, run, members, waiting } }: { shown: ShownTask }) {
   return (
     <>
-      {run && <RunFacts run={run} steps={task.run_steps} needs_you={waiting.length > 0} />}
+      {run && <RunFacts run={run} members={members} steps={task.run_steps} needs_you={waiting.length > 0} />}
       {waiting.length > (run ? 1 : 0) && (
         <span className="inline-flex items-center gap-1 text-needs">
           <TriangleAlert aria-hidden className="size-3.5" />
@@ -157,35 +156,38 @@ export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask 
 /** Its progress, the members at work, and its time. A failure and what waits for the user stand out in every column. */
 function RunFacts({
   run,
+  members,
   steps,
   needs_you,
 }: {
-  run: RunRecord;
+  run: TaskRunRecord;
+  members: string;
   steps: TaskRecord['run_steps'];
   /** Something in the run waits for the user. */
   needs_you: boolean;
 }) {
   const { number, started_at, ended_at } = run;
   const status = needs_you ? 'needs_you' : run.status;
-  const members = membersAtWork(run);
   const progress = steps.total > 0 ? `${steps.completed}/${steps.total} steps` : null;
   const waits = status === 'needs_you' || status === 'input_required';
   const stands_out = status === 'failed' || waits;
   return (
     <span className="inline-flex min-w-0 flex-wrap items-center gap-x-2" title={`Run ${number}`}>
-      <StatusIcon status={status} />
-      {stands_out || progress === null ? (
-        <span className={cx('min-w-0', status === 'failed' && 'text-failed', waits && 'text-needs')}>
-          {statusText(status)}
-          {needs_you && <span className="sr-only"> ({statusText(run.status)})</span>}
-          {progress !== null && ` · ${progress}`}
-        </span>
-      ) : (
-        <span>
-          <span className="sr-only">{statusText(status)}, </span>
-          {progress}
-        </span>
-      )}
+      <span className="inline-flex min-w-0 items-center gap-x-2">
+        <StatusIcon status={status} />
+        {stands_out || progress === null ? (
+          <span className={cx('min-w-0', status === 'failed' && 'text-failed', waits && 'text-needs')}>
+            {sentenceCase(statusText(status))}
+            {needs_you && <span className="sr-only"> ({statusText(run.status)})</span>}
+            {progress !== null && ` · ${progress}`}
+          </span>
+        ) : (
+          <span>
+            <span className="sr-only">{statusText(status)}, </span>
+            {progress}
+          </span>
+        )}
+      </span>
       {members !== '' && <span className="min-w-0 truncate">{members}</span>}
       {started_at && (
         <span className="whitespace-nowrap tabular-nums">

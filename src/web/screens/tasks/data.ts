@@ -13,8 +13,8 @@ import {
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
 import { useActKey } from '../../api/act-key.ts';
+import { allRunsQuery, type ListedRunRecord, putListedRun } from '../../api/all-runs.ts';
 import { type Answered, all, call } from '../../api/client.ts';
-import { keys as shared_keys } from '../../api/keys.ts';
 import { type RunRecord, runsQuery, type TeamRecord } from '../../api/queries.ts';
 import { streams } from '../../live/streams.ts';
 import type { TaskStatus } from './columns.ts';
@@ -46,14 +46,32 @@ export function useTeamTasks(teams: readonly TeamRecord[]) {
   return useQueries({ queries: teams.map(({ id }) => tasksQuery(id)), combine: combined<TaskRecord> });
 }
 
-/** The runs of the tasks' teams, by id. */
-export function useTaskRuns(tasks: readonly TaskRecord[]): Map<string, RunRecord> {
-  const teams = [...new Set(tasks.filter(({ run_id }) => run_id !== null).map(({ team_id }) => team_id))];
-  const { data } = useQueries({ queries: teams.map((id) => runsQuery(id)), combine: combined<RunRecord> });
-  return useMemo(() => new Map((data ?? []).map((run) => [run.id, run])), [data]);
+/** A run as tasks show it. */
+export type TaskRunRecord = Omit<ListedRunRecord, 'team_name' | 'title'>;
+
+/**
+ * The runs of the tasks, by id. Most are among the newest runs of all teams; only those of other teams are read for each team.
+ */
+export function useTaskRuns(tasks: readonly TaskRecord[]): Map<string, TaskRunRecord> {
+  const { data: newest, hasNextPage } = useInfiniteQuery(allRunsQuery);
+  const listed = useMemo(
+    () => new Map(newest?.pages.flatMap(({ items }) => items.map((run) => [run.id, run] as const))),
+    [newest],
+  );
+  const missing = hasNextPage
+    ? tasks.filter(({ run_id }) => run_id !== null && !listed.has(run_id)).map(({ team_id }) => team_id)
+    : [];
+  const { data: older } = useQueries({
+    queries: [...new Set(missing)].map((id) => runsQuery(id)),
+    combine: combined<RunRecord>,
+  });
+  return useMemo(
+    () => new Map<string, TaskRunRecord>([...(older ?? []).map((run) => [run.id, run] as const), ...listed]),
+    [older, listed],
+  );
 }
 
-export function isRunOpen({ status }: RunRecord): boolean {
+export function isRunOpen({ status }: Pick<RunRecord, 'status'>): boolean {
   return status === 'pending' || status === 'running' || status === 'input_required';
 }
 
@@ -133,11 +151,7 @@ export function useStartRun(task: TaskRecord) {
   return useMutation({
     mutationFn: () =>
       call('startTaskRun', { params: taskParams(task), idempotency_key: keyOf([task.id, task.version]) }),
-    onSuccess: (run) => {
-      queries.setQueryData<RunRecord[]>(shared_keys.runs(task.team_id), (rows) =>
-        rows?.some(({ id }) => id === run.id) ? rows : [run, ...(rows ?? [])],
-      );
-    },
+    onSuccess: (run) => putListedRun(queries, run),
   });
 }
 

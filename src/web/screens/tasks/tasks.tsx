@@ -21,7 +21,7 @@ import { useMove, useMoving, useTaskRuns, useTeamTasks } from './data.ts';
 import { EditTask, NewTask } from './edit.tsx';
 import type { TasksSearch } from './feature.ts';
 import { TaskList } from './list.tsx';
-import type { Refusal, ShownTask } from './shown.ts';
+import { membersAtWork, type Refusal, type ShownTask } from './shown.ts';
 
 export function Tasks() {
   const search = useSearch({ from: '/app/tasks' });
@@ -152,15 +152,18 @@ function TeamTasks({
   const is_list = search.view === 'list';
   const shown = useMemo(() => {
     const by_run = Map.groupBy(waiting, ({ run_id }) => run_id);
-    const names = new Map(teams.map(({ id, name }) => [id, name]));
-    return (read.data ?? []).map(
-      (task): ShownTask => ({
+    const by_id = new Map(teams.map((team) => [team.id, team]));
+    return (read.data ?? []).map((task): ShownTask => {
+      const team = by_id.get(task.team_id);
+      const run = task.run_id === null ? null : (runs.get(task.run_id) ?? null);
+      return {
         task: { ...task, status: moving.get(task.id) ?? task.status },
-        team_name: teams.length > 1 ? (names.get(task.team_id) ?? null) : null,
-        run: task.run_id === null ? null : (runs.get(task.run_id) ?? null),
+        team_name: teams.length > 1 ? (team?.name ?? null) : null,
+        run,
+        members: team && run ? membersAtWork(team, run) : '',
         waiting: (task.run_id !== null && by_run.get(task.run_id)) || [],
-      }),
-    );
+      };
+    });
   }, [read.data, teams, runs, waiting, moving]);
   const kept = useMemo(() => {
     if (open_id !== undefined || !search.q) return shown;
