@@ -66,7 +66,9 @@ export function Screen({
           </h1>
           <ScreenActions primary={primary}>{actions}</ScreenActions>
         </div>
-        {toolbar && <div className="flex flex-wrap items-center gap-2 max-md:pb-2">{toolbar}</div>}
+        {toolbar && (
+          <div className="flex flex-wrap items-center gap-2 empty:hidden max-md:pb-2">{toolbar}</div>
+        )}
       </header>
       <div ref={rowKeys && list} className={cx('scroll-y min-h-0 flex-1', className)}>
         {children}
@@ -81,9 +83,9 @@ export function RootRequired() {
     <Screen title="You don’t have access to this page">
       <div role="alert" className="flex flex-col items-center gap-3 px-4 py-14 text-center">
         <p className="text-prose">root required</p>
-        <a href="/agents" className="underline">
+        <Link to="/agents" search={{}} className="tap underline">
           Back to agents
-        </a>
+        </Link>
       </div>
     </Screen>
   );

@@ -8,7 +8,7 @@ import { useUnread } from '../../api/seen.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch, AgentTab } from '../../router.tsx';
 import type { RowKeys } from '../../shell/list-keys.ts';
-import { buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
+import { Button, buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
 import { pillClass } from '../../ui/chip.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
@@ -64,6 +64,7 @@ export function Agents() {
   const groups = useGroups(read.data, { search, grouping, waiting });
   const unread = useUnread(read.data ?? NO_AGENTS);
   const rowKeys = useRowKeys();
+  const is_empty = read.data?.length === 0;
   useEffect(() => rememberList(search), [search]);
   const change = (next: AgentsSearch) => {
     void navigate({ search: (old) => ({ ...old, ...next }), replace: true });
@@ -77,11 +78,11 @@ export function Agents() {
           {/* The toolbar has no room for it. */}
           <GroupSelect value={grouping} onChange={change} className="hidden sideways:block sideways:w-44" />
           <KeptWorktrees />
-          <JoinNode />
+          {!is_empty && <JoinNode />}
         </>
       }
       // Without agents, the list itself says what to do.
-      primary={read.data?.length !== 0 && <NewAgent />}
+      primary={!is_empty && <NewAgent />}
       toolbar={<Toolbar agents={read.data} search={search} grouping={grouping} onChange={change} />}
     >
       <QueryState read={read}>
@@ -179,14 +180,22 @@ function KeptWorktrees() {
   );
 }
 
-function JoinNode() {
+/** Shows root how to add a machine. */
+function JoinNode({ is_labeled = false }: { is_labeled?: boolean }) {
   const is_root = useSession()?.user.role === 'root';
   const [joining, setJoining] = useState(false);
   return (
     <>
-      {is_root && (
-        <IconButton label="Show join token" icon={<Network aria-hidden />} onClick={() => setJoining(true)} />
-      )}
+      {is_root &&
+        (is_labeled ? (
+          <Button onClick={() => setJoining(true)}>Show join token</Button>
+        ) : (
+          <IconButton
+            label="Show join token"
+            icon={<Network aria-hidden />}
+            onClick={() => setJoining(true)}
+          />
+        ))}
       {joining && (
         <Suspense>
           <JoinNodeDialog open onClose={() => setJoining(false)} />
@@ -279,7 +288,7 @@ function GroupSelect({
 function NoAgents() {
   return (
     <Empty
-      title="No agents yet. An agent is a program that svc runs and supervises in a folder."
+      title="No agents yet. An agent is a program that svc runs and supervises in a folder. The demo needs no API key."
       cli="svc agents create hello --command 'echo hello' --start --follow"
       operation="createAgent"
     >
@@ -287,6 +296,7 @@ function NoAgents() {
       <Link to="/agents/new" search={{}} className={buttonClass()}>
         New agent
       </Link>
+      <JoinNode is_labeled />
     </Empty>
   );
 }

@@ -5,6 +5,7 @@ import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from '
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, elicitationQuery, type ReviewRecord } from '../../api/queries.ts';
+import { buttonClass } from '../../ui/button.tsx';
 import { useHandheld } from '../../ui/media.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
@@ -86,6 +87,21 @@ function Filters({ items, names: { agents, teams } }: { items: readonly WaitingI
     ));
 }
 
+function NoneWaiting({ items }: { items: readonly WaitingItem[] }) {
+  return (
+    <Empty
+      title={`${answeredInLastDay(items, Date.now())}No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here.`}
+      {...(items.length === 0 && { cli: 'svc reviews ls' })}
+    >
+      {items.length === 0 && (
+        <Link to="/agents" search={{}} className={buttonClass()}>
+          Open agents
+        </Link>
+      )}
+    </Empty>
+  );
+}
+
 function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Names }) {
   const search = useSearch({ from: '/app/approvals' });
   const linked = linkedId(search);
@@ -113,12 +129,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
           The request in this link no longer waits for an answer.
         </p>
       )}
-      {open.length === 0 && (
-        <Empty
-          title={`${answeredInLastDay(items, Date.now())}No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here.`}
-          {...(items.length === 0 && { cli: 'svc reviews ls' })}
-        />
-      )}
+      {open.length === 0 && <NoneWaiting items={items} />}
       {is_handheld ? (
         <PhoneQueue items={open} agents={names.agents} />
       ) : (

@@ -7,7 +7,7 @@ import { call } from '../../api/client.ts';
 import { runQuery, teamsQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
-import { Button } from '../../ui/button.tsx';
+import { Button, buttonClass } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
@@ -32,7 +32,11 @@ export function Mail() {
               title="No mail. Members of your teams write here. Acknowledged messages stay on the page of their run."
               cli="svc mail ls"
               operation="listMail"
-            />
+            >
+              <Link to="/runs" search={{}} className={buttonClass()}>
+                Open runs
+              </Link>
+            </Empty>
           ) : (
             <>
               <ol>

@@ -51,7 +51,11 @@ export function Worktrees() {
                 title={`No worktrees are kept. ${ABOUT}`}
                 cli="svc worktrees ls --kept"
                 operation="listWorktrees"
-              />
+              >
+                <Link to="/agents" search={{}} className={buttonClass()}>
+                  Open agents
+                </Link>
+              </Empty>
             );
           if (shown.length === 0)
             return (
