@@ -1,5 +1,6 @@
 /** The status of a node's link, as icon, text and color. */
 import { Check, CircleAlert, CircleDashed, type LucideIcon, Unplug } from 'lucide-react';
+import { sentenceCase } from '../../ui/status.tsx';
 
 const looks: Record<string, [LucideIcon, color: string]> = {
   connecting: [CircleDashed, 'text-muted'],
@@ -13,7 +14,7 @@ export function NodeStatus({ status, labelClassName }: { status: string; labelCl
   return (
     <span className={`inline-flex items-center gap-1 whitespace-nowrap ${color}`}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
-      <span className={labelClassName}>{status}</span>
+      <span className={labelClassName}>{sentenceCase(status)}</span>
     </span>
   );
 }

@@ -36,7 +36,7 @@ export function NodeTable({ nodes, open_id }: { nodes: readonly ListedNode[]; op
           <th scope="col" className="text-right!">
             Running
           </th>
-          <th scope="col" className="@max-[38rem]:hidden">
+          <th scope="col" className="text-right! @max-[38rem]:hidden">
             Latency
           </th>
           <th scope="col" className="@max-[62rem]:hidden">
@@ -98,7 +98,7 @@ function NodeRow({ node, is_open }: { node: ListedNode; is_open: boolean }) {
           </span>
         )}
       </td>
-      <td className="text-sm @max-[38rem]:hidden">
+      <td className="text-right text-sm @max-[38rem]:hidden">
         <Latency latencies_ms={latencies_ms} />
       </td>
       <td

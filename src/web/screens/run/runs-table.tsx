@@ -109,7 +109,7 @@ function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined
       data-row
       className={`${rowMarkClass} max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4`}
     >
-      <th scope="row" className="min-w-0 truncate text-left font-normal">
+      <th scope="row" className="min-w-0 truncate text-left font-normal max-md:flex-1">
         <Link
           to="/teams/$team_id/runs/$run_id"
           params={{ team_id: run.team_id, run_id: run.id }}
@@ -124,7 +124,7 @@ function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined
         <RunStatus status={run.status} needs_you={needs_you} className="align-middle" />
         {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
       </td>
-      <td className="min-w-0 max-md:order-last max-md:w-full">
+      <td className="min-w-0 max-md:w-full">
         <div className="truncate" title={title ?? undefined}>
           {title ?? (why === null && <span className="text-muted">–</span>)}
           {why !== null && (
