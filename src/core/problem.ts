@@ -33,6 +33,8 @@ export class Problem extends Error {
   readonly pending: PendingKind | undefined;
   /** For a wrong PIN: how many more can be tried. */
   readonly tries_left: number | undefined;
+  /** The store failed and has logged the reason, so whoever tries again logs nothing. */
+  readonly is_logged: boolean;
 
   constructor(
     kind: ProblemKind,
@@ -44,6 +46,7 @@ export class Problem extends Error {
       refused_path?: string;
       pending?: PendingKind;
       tries_left?: number;
+      is_logged?: boolean;
     } = {},
   ) {
     super(message);
@@ -55,6 +58,7 @@ export class Problem extends Error {
     this.refused_path = options.refused_path;
     this.pending = options.pending;
     this.tries_left = options.tries_left;
+    this.is_logged = options.is_logged ?? false;
   }
 }
 
@@ -414,5 +418,5 @@ export function asDiskSpaceProblem(error: unknown): unknown {
  * store has logged the reason.
  */
 export function retryLevel<Level extends 'warn' | 'error'>(error: unknown, level: Level): Level | 'debug' {
-  return error instanceof Problem && error.code === 'storage_failed' ? 'debug' : level;
+  return error instanceof Problem && (error.is_logged || error.code === 'storage_failed') ? 'debug' : level;
 }

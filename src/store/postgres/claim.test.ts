@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect } from 'vitest';
 import { sleep } from '../../base/async.ts';
-import { silentLog } from '../../base/log.ts';
+import { type Logger, silentLog } from '../../base/log.ts';
 import type { Problem } from '../../core/problem.ts';
 import {
   createDatabase,
@@ -179,4 +179,22 @@ it('says why it cannot connect, without the password', async () => {
   const missing = new URL(database.url);
   missing.pathname = '/none';
   await expect(open('one', missing.href)).rejects.toThrow(/: database "none" does not exist$/);
+});
+
+it('keeps the connection that holds the claim while the server rejects its statements', async () => {
+  const warned = Promise.withResolvers<string>();
+  const log = { ...silentLog, warn: (_fields: object, message: string) => warned.resolve(message) } as Logger;
+  opened.push(await openPostgres({ url: database.url, log }));
+  const holder = () =>
+    execute(
+      database.url,
+      `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    );
+  const before = await holder();
+  await execute(database.url, 'ALTER TABLE plane_claim RENAME TO away');
+  expect(await warned.promise).toBe('cannot renew the claim on the database');
+  await execute(database.url, 'ALTER TABLE away RENAME TO plane_claim');
+  expect(before).toHaveLength(1);
+  expect(await holder()).toEqual(before);
 });

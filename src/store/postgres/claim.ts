@@ -11,9 +11,10 @@ import { sleep } from '../../base/async.ts';
 import { describeDatabase, parseDatabaseUrl } from '../../core/database-url.ts';
 import { Problem } from '../../core/problem.ts';
 import type { PostgresServer } from '../store.ts';
+import { checkClock } from './clock.ts';
 import { connect } from './connect.ts';
 import type { PostgresOptions, Result } from './connection.ts';
-import { isLockTimeout, mayBeStarting, reasonOf } from './errors.ts';
+import { isDisconnection, isLockTimeout, mayBeStarting, reasonOf } from './errors.ts';
 import { PLACE } from './history.ts';
 import { limits } from './limits.ts';
 import { tryLock } from './lock.ts';
@@ -69,6 +70,7 @@ export class Claim {
     let client = await connectPatiently(options, server);
     try {
       await checkSupported(client);
+      await checkClock(client, options.log);
       if (options.member) client = await waitForTurn(client, options, server, options.member);
       else await waitForPredecessor(client, options);
       // An earlier plane must not write any more while the schema changes.
@@ -139,10 +141,14 @@ export class Claim {
         const is_outage = !(error instanceof NotReleased) && this.#server.failed(error);
         if (!is_logged && !is_outage) {
           const reason = reasonOf(error);
-          this.#options.log.warn({ reason }, 'lost the connection to PostgreSQL that holds the claim');
+          const message = isDisconnection(error)
+            ? 'lost the connection to PostgreSQL that holds the claim'
+            : 'cannot renew the claim on the database';
+          this.#options.log.warn({ reason }, message);
           is_logged = true;
         }
-        this.#drop();
+        // If the server rejects a statement, for example because its disk is full, the connection still holds the lock.
+        if (this.#client === null || isDisconnection(error)) this.#drop();
         await sleep(limits.reconnect_ms, this.#closing.signal);
       }
     }

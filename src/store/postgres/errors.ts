@@ -63,6 +63,11 @@ export function isUnreachable(error: unknown): boolean {
   return state === STANDBY || (state !== TOO_MANY_CONNECTIONS && isDisconnection(error));
 }
 
+/** Whether the server has no disk space left. */
+export function isDiskFull(error: unknown): boolean {
+  return sqlState(error) === '53100';
+}
+
 /** Whether a lock was not obtained within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03';
@@ -113,7 +118,10 @@ export function canRunAgain(error: unknown): boolean {
 export function storageProblem(error: unknown): Problem | null {
   if (canRunAgain(error)) return storageFailed();
   const state = sqlState(error);
-  if (state === '53100') return problems.diskSpace();
+  if (isDiskFull(error)) {
+    const { kind, code, message } = problems.diskSpace();
+    return new Problem(kind, code, message, { is_logged: true });
+  }
   if (state === 'XX001' || state === 'XX002') {
     return new Problem('unavailable', 'storage_damaged', 'storage is damaged');
   }

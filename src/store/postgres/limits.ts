@@ -37,6 +37,10 @@ export const limits = {
   claim_unreachable_ms_max: 10_000,
   /** How long a plane that starts waits for the last writes of its predecessor. */
   last_writes_ms_max: 15_000,
+  /** A full disk of PostgreSQL is logged once within this time. */
+  full_disk_log_ms: 600_000,
+  /** A plane warns when it starts if its clock differs from that of PostgreSQL by more than this. */
+  clock_difference_ms: 30_000,
   /** How often a transaction runs that conflicts with others. */
   attempts_max: 6,
   /** How long a transaction that conflicted waits for others that did, before it runs again. */

@@ -10,7 +10,7 @@ import type { Appended, IngestBatch, Reader, ServerUse, Store, StoreSource, Tx }
 import { LocalWakes } from '../wakes.ts';
 import { Claim } from './claim.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
-import { Disconnected, storageProblem } from './errors.ts';
+import { Disconnected, isDiskFull, storageProblem } from './errors.ts';
 import { Ingest } from './ingest.ts';
 import { limits } from './limits.ts';
 import { Reads } from './reads.ts';
@@ -135,7 +135,8 @@ class PostgresStore implements Store {
     if (!problem) return error;
     // The beginning of an outage was logged.
     const is_known = error instanceof Disconnected && !this.#server.up;
-    if (!is_known) this.#options.log.error({ err: error }, problem.message);
+    if (isDiskFull(error)) this.#server.isFull(error);
+    else if (!is_known) this.#options.log.error({ err: error }, problem.message);
     return problem;
   }
 }

@@ -7,7 +7,7 @@ import { Server } from './server.ts';
 function observed(url = 'postgres://a,b:6000/db') {
   const lines: [string, object, string][] = [];
   const line = (level: string) => (fields: object, message: string) => lines.push([level, fields, message]);
-  const log = { warn: line('warn'), info: line('info') } as unknown as Logger;
+  const log = { error: line('error'), warn: line('warn'), info: line('info') } as unknown as Logger;
   return { server: new Server({ url, log }), lines };
 }
 
@@ -57,4 +57,13 @@ test('continues with the next host after a failure, once for each host', () => {
   expect(server.host).toBe(a);
   server.found(b!);
   expect(server.host).toBe(b);
+});
+
+test('logs a full disk once, although each write fails', () => {
+  const { server, lines } = observed();
+  for (let i = 0; i < 3; i++) server.isFull(rejected('53100'));
+  expect(lines).toEqual([
+    ['error', { reason: 'rejected' }, 'PostgreSQL has no disk space left: make room on its machine'],
+  ]);
+  expect(server.up).toBe(true);
 });

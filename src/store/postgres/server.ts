@@ -10,6 +10,7 @@ export class Server {
   readonly #listeners: (() => void)[] = [];
   #current = 0;
   #down_since_ms: number | null = null;
+  #full_logged_ms = Number.NEGATIVE_INFINITY;
 
   /** Throws if the URL is not valid. */
   constructor({ url, log }: { url: string; log: Logger }) {
@@ -61,6 +62,17 @@ export class Server {
       for (const listener of this.#listeners) listener();
     }
     return true;
+  }
+
+  /** Reports that the server has no disk space left. Logs one line per `limits.full_disk_log_ms`. */
+  isFull(error: unknown): void {
+    const now_ms = performance.now();
+    if (now_ms - this.#full_logged_ms < limits.full_disk_log_ms) return;
+    this.#full_logged_ms = now_ms;
+    this.#log.error(
+      { reason: reasonOf(error) },
+      'PostgreSQL has no disk space left: make room on its machine',
+    );
   }
 
   /** Calls `listener`, perhaps repeatedly, when the server has not answered for `limits.unreachable_ms_max`. */
