@@ -8,6 +8,7 @@ import type { EventRecord } from '../../core/event.ts';
 import { session } from '../api/session.ts';
 import type { AgentNews } from '../streams/connect.ts';
 import { Lines } from '../transcript/lines.ts';
+import { afterPaint } from '../ui/painted.ts';
 import { streams } from './streams.ts';
 
 /** Older events are not read; users can search or download them. */
@@ -48,7 +49,7 @@ export class AgentLog {
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
-    this.#unwatch ??= this.#watch();
+    this.#unwatch ??= this.#watchAfterPaint();
     return () => {
       this.#listeners.delete(listener);
       // The next screen of the same agent may be about to mount.
@@ -61,6 +62,14 @@ export class AgentLog {
   };
 
   readonly version = (): number => this.#version;
+
+  /** The worker that reads the stream would compete with the first paint of the screen. */
+  #watchAfterPaint(): () => void {
+    let stop = afterPaint(() => {
+      stop = this.#watch();
+    });
+    return () => stop();
+  }
 
   #watch(): () => void {
     const { last_seq } = this.view;

@@ -1,12 +1,13 @@
 /** The side panel of a conversation: plan, changed files, usage and settings. On a phone, a button opens it. */
 import { PanelRight } from 'lucide-react';
-import { memo, useDeferredValue, useState } from 'react';
+import { memo, useState } from 'react';
 import { bodyText } from '../../../../acp/transcript/parts.ts';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { LazyDialog } from '../../../ui/lazy-dialog.tsx';
+import { usePainted } from '../../../ui/painted.ts';
 import { usedPercent } from '../../../ui/usage.ts';
 import { Branch } from '../../agents/facts.tsx';
 import { getProgram } from '../../agents/order.ts';
@@ -26,7 +27,7 @@ interface SideProps {
 export function SidePanel({ agent, view }: SideProps) {
   const { width, handle } = useWidth();
   // The conversation is painted first.
-  const shows_details = useDeferredValue(true, false);
+  const shows_details = usePainted();
   return (
     <>
       {handle}
