@@ -13,7 +13,7 @@ import {
   Users,
   UsersRound,
 } from 'lucide-react';
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useMemo, useState } from 'react';
 import { useSession } from '../api/session.ts';
 import type { Place } from '../feature.ts';
 import { features } from '../features.ts';
@@ -65,10 +65,11 @@ function Frame() {
   // An agent's page has its own bar at the bottom, and a way back.
   const in_agent = useMatch({ from: '/app/agents/$agent_id', shouldThrow: false }) !== undefined;
   const fills_screen = useFillsScreen();
+  const role = session?.user.role;
+  const allowed = useMemo(() => places.filter((place) => !place.root || role === 'root'), [role]);
   if (session === null) return null;
 
   const { user } = session;
-  const allowed = places.filter((place) => !place.root || user.role === 'root');
   return (
     <div className="flex h-full flex-col md:flex-row">
       <a

@@ -35,7 +35,7 @@ const groups = [
 const AGENTS_MAX = 8;
 const NO_AGENTS: AgentRecord[] = [];
 
-export function Sidebar({
+export const Sidebar = memo(function Sidebar({
   user,
   places,
   waiting,
@@ -93,7 +93,7 @@ export function Sidebar({
       </Footer>
     </nav>
   );
-}
+});
 
 /** Settings, the account, the live badge and the button that collapses the sidebar. */
 function Footer({
