@@ -78,7 +78,8 @@ test('lists every kind of change against HEAD, including untracked files', async
 
 test('counts commits since the base as changes', async () => {
   const base = git(repo, 'rev-parse', 'HEAD');
-  const head = commit(repo, { 'work.txt': 'x\n' }, 'work');
+  commit(repo, { 'work.txt': 'x\n' }, 'work');
+  const head = git(repo, 'rev-parse', 'HEAD');
   expect((await changes()).files).toEqual([]);
   const since = await changes(repo, base);
   expect(since).toMatchObject({ base, head });

@@ -89,7 +89,8 @@ test('files outside a sparse checkout do not show as deleted, and existing ones 
 
 test('shows the real commit or blob instead of a replacement', async () => {
   const base = git(repo, 'rev-parse', 'HEAD');
-  const after = commit(repo, { 'a.txt': 'changed\n' }, 'work');
+  commit(repo, { 'a.txt': 'changed\n' }, 'work');
+  const after = git(repo, 'rev-parse', 'HEAD');
   git(repo, 'replace', base, after);
   expect(git(repo, 'diff', base)).toBe('');
   expect(await listed(repo, base)).toEqual(['modified a.txt']);
@@ -108,7 +109,8 @@ test('keeps a worktree with work behind a mark or a graft', async () => {
   writeFileSync(join(made.workdir, 'a.txt'), 'precious\n');
   expect((await folders.removeWorktree(made, { force: false })).kept_because).toBe('uncommitted changes');
   git(made.workdir, 'update-index', '--no-assume-unchanged', 'a.txt');
-  const tip = commit(made.workdir, {}, 'work');
+  commit(made.workdir, {}, 'work');
+  const tip = git(made.workdir, 'rev-parse', 'HEAD');
   // Makes the tip look like the parent of main.
   writeFileSync(join(repo, '.git/info/grafts'), `${git(repo, 'rev-parse', 'main')} ${tip}\n`);
   expect((await folders.removeWorktree(made, { force: false })).kept_because).toContain('1 commit on no');
