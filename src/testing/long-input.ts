@@ -44,14 +44,24 @@ const PUMPS = [
     '- a\n  - ',
   ],
 ];
-const STARTS = ['', 'https://a/', '\x1b['];
-const ENDS = ['', 'x', '\n', '\0', '\x1bc'];
+/** What precedes and follows what is repeated. */
+export const AROUND = [
+  ['', ''],
+  ['', '\0'],
+  ['https://a/', ''],
+  ['\x1b[', ''],
+  ['', 'x'],
+  ['', '\n'],
+  ['', '\x1bc'],
+] as const;
 
 /** Calls `apply` with every kind of long text. */
-export function applyToLongTexts(apply: (text: string) => unknown): void {
+export function applyToLongTexts(
+  apply: (text: string) => unknown,
+  around: readonly (readonly [start: string, end: string])[] = AROUND,
+): void {
   for (const pump of PUMPS) {
     const long = pump.repeat(LENGTH / pump.length);
-    for (const start of STARTS) apply(start + long);
-    for (const end of ENDS) apply(long + end);
+    for (const [start, end] of around) apply(start + long + end);
   }
 }

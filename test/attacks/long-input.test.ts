@@ -5,7 +5,7 @@ import { TerminalFilter, printable as visibleInTerminal } from '../../src/cli/te
 import { Redactor } from '../../src/core/redaction.ts';
 import { escapeHidden } from '../../src/core/visible.ts';
 import { firstOf } from '../../src/testing/long.ts';
-import { applyToLongTexts } from '../../src/testing/long-input.ts';
+import { AROUND, applyToLongTexts } from '../../src/testing/long-input.ts';
 import { Script } from '../../src/tools/agent-doctor/model/script.ts';
 import { pieces } from '../../src/tools/agent-doctor/model/shape.ts';
 
@@ -29,7 +29,7 @@ test.each<[string, (text: string) => unknown]>([
   ['pieces of a model answer', pieces],
   ['a prompt to the model of the agent doctor', (text) => new Script('/').answer(saying(text)).text],
 ])('%s: takes linear time whatever is repeated', (_, apply) => {
-  applyToLongTexts(apply);
+  applyToLongTexts(apply, firstOf(4, AROUND));
   expect(apply('end')).not.toBeUndefined();
 });
 
