@@ -15,13 +15,18 @@ export function registerDatabaseMetrics(metrics: Metrics, { server }: Pick<Store
   );
   metrics.gauge(
     'svc_postgresql_waiting',
-    'Transactions that wait for a connection to PostgreSQL.',
+    'Transactions that wait for a connection to PostgreSQL or for other writes.',
     () => server?.connections().waiting ?? 0,
   );
   metrics.counter(
     'svc_postgresql_transactions_total',
     'Transactions on PostgreSQL, each counted once.',
     () => server?.transactions ?? 0,
+  );
+  metrics.counter(
+    'svc_postgresql_writes_total',
+    'Serializable transactions on PostgreSQL, each counted once: all that change rows, except batches of output.',
+    () => server?.writes ?? 0,
   );
   metrics.counter(
     'svc_postgresql_conflicts_total',

@@ -106,6 +106,8 @@ export interface Store {
 export interface ServerCounts {
   /** Transactions that were begun, each counted once even if it ran again. */
   transactions: number;
+  /** Those of `write`. */
+  writes: number;
   /** Transactions that ran again because they conflicted with others. */
   conflicts: number;
   /** Transactions that ran again because the connection was lost or could not be opened. */

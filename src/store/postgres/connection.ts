@@ -107,6 +107,8 @@ const COMPRESS_QUICKLY = `
 
 /** A bounded number of connections, which are opened when they are needed. */
 export class ConnectionPool {
+  /** How many connections are open at once at most. */
+  readonly size: number;
   readonly #pool: pg.Pool;
   readonly #names = new StatementNames();
   /** Those of each connected client. */
@@ -116,6 +118,7 @@ export class ConnectionPool {
   readonly #clients = new Set<pg.ClientBase>();
 
   constructor({ options, server, size, checkHistory, settings = {} }: PoolOptions) {
+    this.size = size;
     this.#pool = new pg.Pool({
       Client: clientOf(options, server, settings),
       connectionTimeoutMillis: limits.connect_ms_max,

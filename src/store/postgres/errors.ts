@@ -105,13 +105,13 @@ export function reasonOf(error: unknown): string {
 const conflicts = new Set(['40001', '40P01', '55P03']);
 
 /** Whether a transaction failed because of other ones, so that it can run again at once. */
-function isConflict(error: unknown): boolean {
-  return error instanceof Again || conflicts.has(sqlState(error) ?? '');
+export function isConflict(error: unknown): boolean {
+  return conflicts.has(sqlState(error) ?? '');
 }
 
 /** Whether a transaction can run again: it was not committed, and may succeed later. */
 export function canRunAgain(error: unknown): boolean {
-  return error instanceof Disconnected || isConflict(error);
+  return error instanceof Disconnected || error instanceof Again || isConflict(error);
 }
 
 /** The problem that clients see for a failure of the database; null for other errors, such as a constraint violation. */

@@ -35,7 +35,8 @@ class PostgresStore implements Store {
     up: () => this.#server.up,
     connections: () => {
       const [reads, writes] = [this.#reads.connections, this.#writers.use];
-      return { open: reads.open + writes.open, waiting: reads.waiting + writes.waiting };
+      const waiting = reads.waiting + writes.waiting + this.#writes.waiting;
+      return { open: reads.open + writes.open, waiting };
     },
   };
   readonly wakes: LocalWakes;

@@ -15,11 +15,11 @@ import type { LocalWakes } from '../wakes.ts';
 import type { Claim } from './claim.ts';
 import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
-import { Again, canRunAgain, Disconnected, storageFailed } from './errors.ts';
+import { Again, canRunAgain, Disconnected, isConflict, storageFailed } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Reads } from './reads.ts';
+import { Slots } from './slots.ts';
 import { WriteTransaction } from './transaction.ts';
-import { Turns } from './turns.ts';
 
 /** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
 const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
@@ -29,9 +29,6 @@ export interface Write<T> {
   body: (tx: WriteTransaction) => Promise<T> | T;
   caller?: Caller;
 }
-
-/** See `BODIES_RUN_TWICE`. */
-const FIRST_ATTEMPTS = BODIES_RUN_TWICE ? 2 : 1;
 
 export class Writes {
   readonly #database: object;
@@ -43,7 +40,7 @@ export class Writes {
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
-  readonly #turns = new Turns();
+  readonly #slots: Slots;
 
   /** `database` identifies the store. */
   constructor(of: {
@@ -64,6 +61,12 @@ export class Writes {
     this.#wakes = wakes;
     this.#log = options.log;
     this.#lost_ms_max = lostMsMax(options);
+    this.#slots = new Slots(pool.size);
+  }
+
+  /** How many writes wait for others. */
+  get waiting(): number {
+    return this.#slots.waiting;
   }
 
   /**
@@ -72,16 +75,15 @@ export class Writes {
    * is not known whether the body was committed.
    */
   run<T>(write: Write<T>): Promise<T> {
-    return untilDone(this.#lost_ms_max, this.#counts, (attempt) =>
-      attempt <= FIRST_ATTEMPTS
-        ? this.#attempt(write, attempt)
-        : this.#turns.run(() => this.#attempt(write, attempt), limits.turn_ms_max),
-    );
+    if (write.isolation === 'SERIALIZABLE') this.#counts.writes++;
+    return untilDone(this.#lost_ms_max, this.#counts, (attempt) => this.#attempt(write, attempt));
   }
 
   async #attempt<T>({ isolation, body, caller }: Write<T>, attempt: number): Promise<T> {
-    const connection = await this.#pool.acquire();
+    const endSlot = isolation === 'SERIALIZABLE' ? await this.#slots.take() : () => {};
+    let connection: Connection | null = null;
     try {
+      connection = await this.#pool.acquire();
       const mode = attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
       const [database, claim, reads] = [this.#database, this.#claim, this.#reads];
       const opening = `BEGIN ISOLATION LEVEL ${isolation}; LOCK TABLE gate IN ${mode} MODE`;
@@ -100,9 +102,14 @@ export class Writes {
         throw new Again(null);
       }
       await this.#commit(tx, connection);
+      if (isolation === 'SERIALIZABLE') this.#slots.succeeded();
       return value;
+    } catch (error) {
+      if (isConflict(error)) this.#slots.conflicted();
+      throw error;
     } finally {
-      connection.release();
+      endSlot();
+      connection?.release();
     }
   }
 
@@ -178,6 +185,7 @@ export function lostMsMax({ lost_ms_max }: PostgresOptions): number {
 
 export const noCounts = (): ServerCounts => ({
   transactions: 0,
+  writes: 0,
   conflicts: 0,
   lost: 0,
   unknown_commits: 0,
