@@ -21,6 +21,7 @@ import { opencode } from './rows/peers-opencode.ts';
 import { pm2 } from './rows/peers-pm2.ts';
 import { postgresPeers } from './rows/peers-postgres.ts';
 import { postgresEngine, postgresLatency, postgresThroughput } from './rows/postgres.ts';
+import { postgresMixed } from './rows/postgres-mixed.ts';
 import { remoteLatency } from './rows/remote-latency.ts';
 import { remoteMemory } from './rows/remote-memory.ts';
 import { remoteOutage } from './rows/remote-outage.ts';
@@ -63,6 +64,7 @@ const rows: Row[] = [
   postgresLatency,
   postgresEngine,
   postgresPeers,
+  postgresMixed,
   takeover,
 ];
 

@@ -52,7 +52,7 @@ export const topics: readonly Topic[] = [
     about:
       'The same service with its data in PostgreSQL. The *COPY path* is the least that any program must do to keep a ' +
       'stream there: read a file, copy its blocks into a table, commit each megabyte, and write it to a socket.',
-    rows: ['postgres-throughput', 'postgres-latency', 'postgres-engine', 'postgres-peers'],
+    rows: ['postgres-throughput', 'postgres-latency', 'postgres-engine', 'postgres-mixed', 'postgres-peers'],
   },
   {
     title: 'Several control planes',
