@@ -23,7 +23,7 @@ afterEach(async () => {
 async function open() {
   plane = await TestPlane.prepare();
   const repo = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\n' });
-  const { env } = plane;
+  const { env, folder } = plane;
   // The demo agent keeps its sessions below XDG_STATE_HOME.
   const state = join(plane.folder, 'state');
   Object.assign(env, { SVC_WORKTREE_REPO_ROOTS: repo, XDG_STATE_HOME: state, DEMO_AGENT_SPEED: '5' });
@@ -40,20 +40,25 @@ async function open() {
     expect(child.exitCode, `${script}\n${stdout}\n${stderr}`).toBe(0);
     return { stdout, stderr };
   };
+  /** Ends `{ command` once it has printed this text. In the background, SIGINT is ignored. */
+  const endAfter = (text: string) => {
+    const shown = join(folder, 'shown');
+    return `>${shown} & until grep -q '${text}' ${shown}; do sleep 0.1; done; kill $!; wait $! || true; cat ${shown}; }`;
+  };
   const { pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));
   const join_command = `svc join --pin-file <(echo ${pin}) -u ${ROOT.username} <<< '${ROOT.password}'`;
-  return { plane, env, run, join_command };
+  return { plane, env, run, endAfter, join_command };
 }
 
 test('the tour of the README works as written', async () => {
-  const { plane, run, join_command } = await open();
+  const { plane, run, endAfter, join_command } = await open();
   const [tour, ...more] = await readmeBlocks('A 60-second tour');
   expect(more).toEqual([]);
   const [path, enter, create, follow, allow, kill, ...rest] = tour!.trim().split('\n') as string[];
   expect([path, rest]).toEqual(['export PATH="$PWD/bin:$PATH"', []]);
   await run(put(enter!, { 'svc join ': `${join_command} ` }));
   await run(create!);
-  await run(put(follow!, { 'svc logs tidy -f ': 'timeout -s INT 3 svc logs tidy -f || test $? = 124 ' }));
+  await run(put(follow!, { 'svc logs tidy -f ': `{ svc logs tidy -f ${endAfter('Tidy the notes')} ` }));
   while ((await run('svc reviews ls')).stdout === '') await sleep(100);
   expect((await run(allow!)).stderr).toContain('Add a note to svc-demo.md');
   await run(kill!);
@@ -63,7 +68,7 @@ test('the tour of the README works as written', async () => {
 });
 
 test('the tutorials on commands and on the API work as written', async () => {
-  const { plane, env, run, join_command } = await open();
+  const { plane, env, run, endAfter, join_command } = await open();
   const [first, second, kill, after, ...more] = await tutorialBlocks('first-agent', 'Run a command');
   const [http, records, ...others] = await tutorialBlocks('scripting-the-api');
   expect([...more, ...others]).toEqual([]);
@@ -81,7 +86,7 @@ test('the tutorials on commands and on the API work as written', async () => {
   const check = await run(
     put(second!, {
       'npm ci && npm run check': job,
-      'svc logs check -f ': 'timeout -s INT 3 svc logs check -f || test $? = 124 ',
+      'svc logs check -f ': `{ svc logs check -f ${endAfter('line 1')} `,
     }),
   );
   expect(check.stdout).toContain('\tcheck\trunning (working)\tmain\t');
@@ -104,8 +109,8 @@ test('the tutorials on commands and on the API work as written', async () => {
   const output = await run(
     put(`${http}${records}`, {
       'http://127.0.0.1:8080': plane.url,
-      'curl -N': 'timeout 2 curl -sN',
-      '# Ctrl-C': '|| test $? = 124',
+      'curl -N': '{ curl -sN',
+      '# Ctrl-C': endAfter('tick 3'),
     }),
   );
   expect(output.stdout).toContain('"name":"hello"');

@@ -102,7 +102,7 @@ export function Agents() {
               <ListNote
                 rows={agents.length}
                 title="An agent is a program that svc runs and supervises in a folder."
-                cli="svc agents create hello --command 'echo hello' --start --follow"
+                cli="svc agents create hello --command 'echo hello' --follow"
                 operation="createAgent"
               />
             </div>
@@ -289,7 +289,7 @@ function NoAgents() {
   return (
     <Empty
       title="No agents yet. An agent is a program that svc runs and supervises in a folder. The demo needs no API key."
-      cli="svc agents create hello --command 'echo hello' --start --follow"
+      cli="svc agents create hello --command 'echo hello' --follow"
       operation="createAgent"
     >
       <StartDemo />
