@@ -16,7 +16,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-browserTest('forms offer only registered nodes, and link to Nodes when there are none', async () => {
+browserTest('forms offer only registered nodes, and link to Nodes if none is registered', async () => {
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents/new`);

@@ -171,7 +171,7 @@ export async function report<T extends object>(
   else await printRows(io, [record], columns, options);
 }
 
-/** The parts of an object that are known, as `name=value`; null if there are none. */
+/** The non-empty fields of an object as `name=value`, also nested ones. Null for an empty object. */
 export function partsText(value: object): string | null {
   return parts('', value).join(', ') || null;
 }

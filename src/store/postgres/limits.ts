@@ -43,9 +43,9 @@ export const limits = {
   clock_difference_ms: 30_000,
   /** How often a transaction runs that conflicts with others. */
   attempts_max: 6,
-  /** How many more transactions may run at once after one that did not conflict, see `slots.ts`. At 0.02, about 2 % conflict. */
+  /** How much each commit raises the number of transactions that may run at once. At 0.02, about 2 % of them conflict. */
   slots_per_success: 0.02,
-  /** How long other transactions wait for one to end. */
+  /** A transaction that takes longer than this no longer keeps others from starting. */
   slot_ms_max: 1_000,
   /** A transaction excludes all other writes from this attempt on. */
   gate_attempt: 4,

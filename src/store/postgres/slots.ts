@@ -1,7 +1,7 @@
 /**
- * Decides how many transactions run at once: as many as hardly ever conflict. A conflict halves the number, and each success
- * adds a little, as TCP does with what it sends. Transactions that conflict cost more than they save by running at once: with
- * sixteen at once, 30 % of a mixed load and 90 % of the commands of one run ran twice, and took no less time than one by one.
+ * Limits how many transactions run at once, so that they rarely conflict. A conflict halves the limit and each commit raises it
+ * a little, much like TCP congestion control. Running transactions that conflict at once saves no time: of sixteen, 30 % of a
+ * mixed load and 90 % of the commands of one run had to run again.
  */
 import { limits } from './limits.ts';
 
@@ -9,7 +9,7 @@ export class Slots {
   readonly #max: number;
   readonly #waiting: (() => void)[] = [];
   readonly #running = new Set<object>();
-  /** A fraction counts once it is a whole. */
+  /** The limit is its integer part. */
   #allowed = 1;
 
   /** `max`: there are never more at once. */

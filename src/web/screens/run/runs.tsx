@@ -22,7 +22,7 @@ interface ShownRuns {
   every: readonly ListedRunRecord[] | undefined;
   /** Those that match the filter. */
   shown: readonly ListedRunRecord[];
-  /** Reads older runs that may match the filter; null if there are none. */
+  /** Loads older runs that may match the filter. Null when all of them are loaded. */
   older: Older | null;
   /** Whether older runs exist that are not among `every`. */
   is_incomplete: boolean;
