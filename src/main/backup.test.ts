@@ -13,10 +13,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { silentLog } from '../base/log.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
+import { openTestDatabase } from '../testing/empty-sqlite.ts';
 import { backup, restore } from './backup.ts';
 import { lockDataDir } from './lock.ts';
 
@@ -34,7 +33,7 @@ beforeEach(() => {
 afterEach(() => rmSync(top, { recursive: true, force: true }));
 
 async function withStore<T>(fn: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openSqlite({ path: join(data, 'svc.db'), log: silentLog });
+  const store = await openTestDatabase(join(data, 'svc.db'));
   try {
     return await fn(store);
   } finally {

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
+import { openTestDatabase } from '../testing/empty-sqlite.ts';
 import { type FileStore, openSqlite, openSqliteReader } from './sqlite.ts';
 import { ForeignWait, type Reader, type Tx } from './store.ts';
 
@@ -13,7 +14,7 @@ let store: FileStore;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-store-'));
-  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  store = await openTestDatabase(join(folder, 'svc.db'));
 });
 afterEach(async () => {
   await store.close();

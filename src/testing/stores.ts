@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { openPostgres } from '../store/postgres/postgres.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store, Tx } from '../store/store.ts';
+import { openTestDatabase } from './empty-sqlite.ts';
 import { createDatabase, postgresTest } from './postgres.ts';
 
 export interface TestStore {
@@ -17,7 +17,7 @@ export interface TestStore {
 
 async function openTestSqlite(): Promise<TestStore> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-store-'));
-  const store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  const store = await openTestDatabase(join(folder, 'svc.db'));
   const remove = async () => {
     await store.close();
     await rm(folder, { recursive: true, force: true });

@@ -1,9 +1,8 @@
 /** The database of a test: SQLite, or PostgreSQL if the test runs in the project `postgres` of `vitest.config.ts`. */
 import { join } from 'node:path';
 import { type TestAPI, test } from 'vitest';
-import { silentLog } from '../base/log.ts';
-import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
+import { openTestDatabase } from './empty-sqlite.ts';
 
 export const on_postgres = process.env.SVC_TEST_DATABASE === 'postgres';
 
@@ -15,7 +14,7 @@ export const sqliteTest = (on_postgres ? () => {} : test) as TestAPI;
  * database once it is closed, so open no store for a folder after one for another folder.
  */
 export async function openTestStore(folder: string): Promise<Store> {
-  if (!on_postgres) return openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  if (!on_postgres) return openTestDatabase(join(folder, 'svc.db'));
   const { openReusedDatabase } = await import('./reused-databases.ts');
   return openReusedDatabase(folder);
 }
