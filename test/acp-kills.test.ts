@@ -11,15 +11,16 @@ import { sleep } from '../src/base/async.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { EXAMPLE_AGENT, expectFullTurn } from '../src/testing/example-agent.ts';
 import { firstOf, is_long, longTest } from '../src/testing/long.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import type { TestPlane } from '../src/testing/plane.ts';
 import { restartOnExit } from '../src/testing/revive.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 
+const share = sharedPlane();
 let plane: TestPlane;
 let conversation: Conversation | undefined;
 afterEach(async () => {
   await conversation?.close();
   conversation = undefined;
-  await plane?.close();
 });
 
 /** Runs a turn from the agent's start to its end, with a test's own kills in `between`. Returns the number of restarts. */
@@ -36,7 +37,7 @@ async function wholeTurn(between: { onRequest?: () => Promise<void>; begun?: () 
 }
 
 test('a turn with a permission review is complete', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   await wholeTurn();
   await expectFullTurn(conversation!);
 });
@@ -56,7 +57,7 @@ const KILLED = firstOf(2, [
 ] as const);
 
 test.each(KILLED)('a plane that is killed %s (%s) resumes the turn without loss', async (_when, point) => {
-  plane = await TestPlane.open();
+  plane = await share();
   await plane.kill('SIGTERM');
   const [name, n] = point.split('@');
   await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
@@ -65,7 +66,7 @@ test.each(KILLED)('a plane that is killed %s (%s) resumes the turn without loss'
 });
 
 test('a plane finds a permission request that arrived while it was down', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   await wholeTurn({
     begun: async () => {
       await conversation!.event(({ method }) => method === 'session/update');
@@ -79,7 +80,7 @@ test('a plane finds a permission request that arrived while it was down', async 
 });
 
 test('a pending review survives kills of the plane', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   await wholeTurn({
     onRequest: async () => {
       for (let kill = 0; kill < (is_long ? 3 : 1); kill++) {
@@ -95,7 +96,7 @@ test('a pending review survives kills of the plane', async () => {
 });
 
 longTest('a turn that ends while the plane is down is recorded after its restart', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   const [review] = await conversation.pending();
   const { session_id } = await conversation.get();
@@ -112,7 +113,7 @@ longTest('a turn that ends while the plane is down is recorded after its restart
 });
 
 longTest('sub-agents and their requests survive a kill of the plane', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
   conversation = await Conversation.start(plane, [process.execPath, scripted, 'subagents'], {
     prompt: 'Go.',

@@ -4,30 +4,22 @@ import { afterEach, expect, test } from 'vitest';
 import { problems } from '../src/core/problem.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { firstOf, is_long, longTest } from '../src/testing/long.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import type { TestPlane } from '../src/testing/plane.ts';
 import { sharedPlane } from '../src/testing/shared-plane.ts';
 
 const speaks_v1 = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const speaks_v2 = fileURLToPath(new URL('../src/testing/acp-v2-agent.ts', import.meta.url));
 const agentArgv = (mode?: string) => [process.execPath, speaks_v2, ...(mode ? [mode] : [])];
-const PREVIEW = { SVC_AGENTS_ACP_VERSION: '2' };
 
 let plane: TestPlane;
-/** `plane`, if the test shares it. */
-let shared: TestPlane | undefined;
 let conversation: Conversation | undefined;
-const preview = sharedPlane({ env: PREVIEW });
-async function share(): Promise<TestPlane> {
-  shared = await preview();
-  return shared;
-}
+const share = sharedPlane({ env: { SVC_AGENTS_ACP_VERSION: '2' } });
+const speaksV1 = sharedPlane();
 afterEach(async () => {
   await conversation?.expectSameState();
   await conversation?.close();
   conversation = undefined;
   expect(plane.log).not.toContain('"level":"error"');
-  if (plane !== shared) await plane.close();
-  shared = undefined;
 });
 
 const config = () => plane.client.call('getAgentConfig', { params: { agent_id: conversation!.agent_id } });
@@ -44,7 +36,7 @@ const stopReasons = () =>
   );
 
 longTest('a turn is complete after kills of the plane during its permission review', async () => {
-  plane = await TestPlane.open({ env: PREVIEW });
+  plane = await share();
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
   const [review] = await conversation.pending();
   expect(review!.tool_call).toMatchObject({ title: 'Change the configuration?', kind: 'edit' });
@@ -77,11 +69,11 @@ longTest('a turn is complete after kills of the plane during its permission revi
 test.each(firstOf(1, ['acp_frames_committed@4', 'review_answered', 'stdin_written@3']))(
   'a plane that is killed at %s resumes the turn without loss',
   async (point) => {
-    plane = await TestPlane.open();
+    plane = await share();
     await plane.kill('SIGTERM');
     const [name, n] = point.split('@');
     const failpoint = `${name}:kill${n === undefined ? '' : `@${n}`}`;
-    await plane.start({ ...PREVIEW, SVC_FAILPOINT: failpoint });
+    await plane.start({ SVC_FAILPOINT: failpoint });
     const revived = plane.ended().then(() => plane.start());
     conversation = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
     const [review] = await conversation.pending();
@@ -172,7 +164,7 @@ test('an agent that only speaks version 1 gets version 1', async () => {
 });
 
 test('an agent that only speaks version 2 fails if the plane does not offer it', async () => {
-  plane = await TestPlane.open();
+  plane = await speaksV1();
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
   await conversation.event(({ type }) => type === 'error');
   expect(conversation.errors).toEqual(['acp_initialize_failed']);

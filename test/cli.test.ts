@@ -58,7 +58,7 @@ test('a user joins, runs an agent and reads its output with the CLI alone', asyn
 });
 
 test('logs -f neither loses nor repeats output when the plane is killed and restarted', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const lines = 400;
   const agent = await plane.agent(`i=0; while [ $i -lt ${lines} ]; do i=$((i+1)); echo $i; sleep 0.01; done`);
   const child = spawn(SVC, ['logs', agent.id, '-f'], {
@@ -152,7 +152,7 @@ test('settings can change while the plane runs, and `config show` prints their o
 });
 
 test('stop leaves agents running, and stop --agents stops them', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const agent = await plane.agent('exec sleep 600');
   expect((await plane.cli(['stop'])).code).toBe(0);
   await plane.ended();
@@ -169,7 +169,7 @@ test('stop leaves agents running, and stop --agents stops them', async () => {
 });
 
 longTest('a plane restored from a backup uses no event number twice', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const before = await plane.agent('echo before');
   await plane.finished(before.id);
   const file = join(plane.folder, 'b.tgz');

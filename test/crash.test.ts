@@ -1,10 +1,11 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { firstOf, is_long, killCount } from '../src/testing/long.ts';
-import { TestPlane } from '../src/testing/plane.ts';
-import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
+import type { TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
+import { expectNothingLost, MIXED, random, startWriters, type WritersHome } from '../src/testing/writers.ts';
 
 /** To run more kills: `SVC_TEST_KILLS=200 npx vitest run test/crash.test.ts`. */
 const KILLS = killCount(2, 100);
@@ -17,15 +18,24 @@ const LOUD = [...MIXED.slice(0, 3), ['loud', '20', '8000']] as const;
 /** An agent that pauses for 10 ms counts as one that is not writing, so its log is sealed from 8 MiB instead of 64. */
 const SEALS_EARLY = { SVC_TEST_TIME_SCALE: '0.005' };
 
+const usual = sharedPlane({ env: KEEP_ALL });
+const sealing = sharedPlane({ env: { ...KEEP_ALL, ...SEALS_EARLY } });
 let plane: TestPlane;
-afterEach(() => plane?.close());
+/** The folder of a test's agents. */
+let home: WritersHome;
+
+async function begin(share = usual): Promise<void> {
+  plane = await share();
+  const workdir = await mkdtemp(join(plane.work, 'test-'));
+  home = { work: workdir, agent: (argv) => plane.agent(argv, { workdir }) };
+}
 
 test(`${KILLS} kills at random moments neither lose nor repeat output of four agents`, {
   // A few kills take little of the time.
   timeout: Math.max(5, KILLS) * 12_000,
 }, async () => {
-  plane = await TestPlane.open({ env: KEEP_ALL });
-  const writers = await startWriters(plane, plane);
+  await begin();
+  const writers = await startWriters(plane, home);
   const next = random(20_261_120);
   for (let kill = 0; kill < KILLS; kill++) {
     await sleep(next() * 250);
@@ -34,15 +44,15 @@ test(`${KILLS} kills at random moments neither lose nor repeat output of four ag
     if (kill % 10 === 0) await sleep(next() * 400);
     await plane.start();
   }
-  await expectNothingLost(plane, plane, writers);
+  await expectNothingLost(plane, home, writers);
 });
 
 test.each(firstOf(1, ['committed', 'commit']))(
   'a plane that is killed at %s neither loses nor repeats output',
   { timeout: 300_000 },
   async (name) => {
-    plane = await TestPlane.open({ env: KEEP_ALL });
-    const writers = await startWriters(plane, plane);
+    await begin();
+    const writers = await startWriters(plane, home);
     for (let n = 1; n <= (is_long ? 5 : 1); n++) {
       await plane.kill('SIGKILL');
       // The failpoint kills the plane during its start or soon after, so the start may fail.
@@ -50,7 +60,7 @@ test.each(firstOf(1, ['committed', 'commit']))(
       await plane.ended();
     }
     await plane.start();
-    await expectNothingLost(plane, plane, writers);
+    await expectNothingLost(plane, home, writers);
   },
 );
 
@@ -58,15 +68,15 @@ test.each(firstOf(0, ['seal_recorded', 'seal_written']))(
   'a plane that is killed while it seals a log (%s) neither loses nor repeats output',
   { timeout: 300_000 },
   async (name) => {
-    plane = await TestPlane.open({ env: { ...KEEP_ALL, ...SEALS_EARLY } });
-    const writers = await startWriters(plane, plane, LOUD);
+    await begin(sealing);
+    const writers = await startWriters(plane, home, LOUD);
     for (let n = 0; n < 3; n++) {
       await plane.kill('SIGKILL');
       await plane.start({ SVC_FAILPOINT: `${name}:kill` }).catch(() => {});
       await plane.ended();
     }
     await plane.start();
-    await expectNothingLost(plane, plane, writers);
+    await expectNothingLost(plane, home, writers);
   },
 );
 
@@ -74,10 +84,11 @@ test.each(firstOf(1, ['spawn', 'claim', 'handle']))(
   'a plane that is killed at an agent’s start (%s) leaves at most one process, which the next plane reconciles',
   { timeout: 120_000 },
   async (name) => {
-    plane = await TestPlane.open({ env: KEEP_ALL });
-    const writers = await startWriters(plane, plane, BYSTANDERS);
+    await begin();
+    const writers = await startWriters(plane, home, BYSTANDERS);
     const agent = await plane.agent(`echo $$ >>pids; while [ ! -e stop ]; do sleep 0.05; done`, {
       start: false,
+      workdir: home.work,
     });
     await plane.kill('SIGTERM');
     await plane.start({ SVC_FAILPOINT: `${name}:kill` });
@@ -91,14 +102,14 @@ test.each(firstOf(1, ['spawn', 'claim', 'handle']))(
     }
     while ((await plane.get(agent.id)).status === 'running' && (await readPids()) === 0) await sleep(20);
     expect(await readPids()).toBe(1);
-    await writeFile(join(plane.work, 'stop'), '');
+    await writeFile(join(home.work, 'stop'), '');
     expect((await plane.finished(agent.id)).status).toBe('completed');
-    await expectNothingLost(plane, plane, writers);
+    await expectNothingLost(plane, home, writers);
   },
 );
 
 async function readPids(): Promise<number> {
-  const text = await readFile(join(plane.work, 'pids'), 'utf8').catch(() => '');
+  const text = await readFile(join(home.work, 'pids'), 'utf8').catch(() => '');
   return text.split('\n').filter(Boolean).length;
 }
 
@@ -106,12 +117,13 @@ test.each(firstOf(1, ['ended', 'exit']))(
   'a plane that is killed at an agent’s end (%s) records the end after its restart',
   { timeout: 120_000 },
   async (name) => {
-    plane = await TestPlane.open({ env: KEEP_ALL });
-    const writers = await startWriters(plane, plane, BYSTANDERS);
-    const agent = await plane.agent('while [ ! -e stop ]; do sleep 0.05; done; echo last words; exit 7');
+    await begin();
+    const writers = await startWriters(plane, home, BYSTANDERS);
+    const command = 'while [ ! -e stop ]; do sleep 0.05; done; echo last words; exit 7';
+    const agent = await plane.agent(command, { workdir: home.work });
     await plane.kill('SIGTERM');
     await plane.start({ SVC_FAILPOINT: `${name}:kill` });
-    await writeFile(join(plane.work, 'stop'), '');
+    await writeFile(join(home.work, 'stop'), '');
     await plane.ended();
     await plane.start();
     expect(await plane.finished(agent.id)).toMatchObject({
@@ -120,6 +132,6 @@ test.each(firstOf(1, ['ended', 'exit']))(
       reason: 'exit_code',
     });
     expect((await plane.output(agent.id)).toString()).toBe('last words\n');
-    await expectNothingLost(plane, plane, writers);
+    await expectNothingLost(plane, home, writers);
   },
 );

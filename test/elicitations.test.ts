@@ -5,21 +5,22 @@ import { sleep } from '../src/base/async.ts';
 import { Client } from '../src/client/client.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { firstOf, longTest } from '../src/testing/long.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import type { TestPlane } from '../src/testing/plane.ts';
 import { restartOnExit } from '../src/testing/revive.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 
 const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const content = { name: 'v1', port: 8080, region: 'eu', checks: ['test'] };
 const SOON = { timeout: 20_000 };
 const ANSWERED = `answered: ${JSON.stringify({ action: 'accept', content })}`;
 
+const share = sharedPlane();
 let plane: TestPlane;
 let opened: Conversation | undefined;
 afterEach(async () => {
   await opened?.expectSameState();
   await opened?.close();
   opened = undefined;
-  await plane?.close();
 });
 
 async function begin(params?: object, client?: Client): Promise<Conversation> {
@@ -44,7 +45,7 @@ async function expectAnsweredOnce(conversation: Conversation): Promise<void> {
 }
 
 test('the agent gets the values that a user enters, and the audit log names only the fields', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const conversation = await begin();
   const { id } = await conversation.pendingElicitation();
   expect(await conversation.get()).toMatchObject({ activity: 'needs_you', pending_elicitations: 1 });
@@ -69,7 +70,7 @@ const KILLED = firstOf(1, [
 ] as const);
 
 test.each(KILLED)('a plane that is killed %s (%s) delivers one answer', async (_when, point) => {
-  plane = await TestPlane.open();
+  plane = await share();
   await plane.kill('SIGTERM');
   const [name, n] = point.split('@');
   await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
@@ -82,7 +83,7 @@ test.each(KILLED)('a plane that is killed %s (%s) delivers one answer', async (_
 });
 
 longTest('a pending form survives kills of the plane', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const conversation = await begin();
   const { id } = await conversation.pendingElicitation();
   for (let kill = 0; kill < 2; kill++) {
@@ -95,7 +96,7 @@ longTest('a pending form survives kills of the plane', async () => {
 });
 
 test('one of fifty concurrent answers by two users succeeds, and the others name its author', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const credentials = { username: 'ben', password: 'staple battery correct' };
   await plane.client.call('createUser', { body: { ...credentials, role: 'user' } });
   const { token } = await plane.client.call('login', { body: credentials });

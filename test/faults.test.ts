@@ -11,13 +11,24 @@ import type { Agent } from '../src/features/agents/rules.ts';
 import { History } from '../src/testing/history.ts';
 import { is_long, longTest } from '../src/testing/long.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 
 const MIB = 1024 * 1024;
 const LINUX = process.platform === 'linux';
 const ROOT_USER = process.getuid?.() === 0;
 
 let plane: TestPlane;
-afterEach(() => plane?.close());
+/** `plane`, if the test shares it. */
+let shared: TestPlane | undefined;
+const usual = sharedPlane();
+async function share(): Promise<TestPlane> {
+  shared = await usual();
+  return shared;
+}
+afterEach(async () => {
+  if (plane !== shared) await plane?.close();
+  shared = undefined;
+});
 
 const list = async () => (await plane.client.call('listAgents')) as Agent[];
 
@@ -66,7 +77,7 @@ test.runIf(LINUX)(
 );
 
 longTest('ten million empty lines are stored without loss', { timeout: 300_000 }, async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const agent = await plane.agent(`yes '' | head -n 10000000`);
   expect((await plane.finished(agent.id)).status).toBe('completed');
   const sha256 = createHash('sha256').update(Buffer.alloc(10_000_000, '\n')).digest('hex');
@@ -74,7 +85,7 @@ longTest('ten million empty lines are stored without loss', { timeout: 300_000 }
 });
 
 test('binary data, NUL and characters split by a flush are stored unchanged', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const script = String.raw`
     printf 'caf\303'; sleep 0.2; printf '\251 \342'; sleep 0.2; printf '\202'; sleep 0.2; printf '\254\n'
     printf 'nul \000 here\n'; printf '\377\376 broken\n'; printf 'good\n\300\200\n'; printf 'cut at the end \360\237'`;
@@ -286,7 +297,7 @@ test('after the database is deleted, running agents are found again exactly once
 });
 
 test('a restore under running agents reuses no event number and reads output since the backup again', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const agent = await plane.agent(
     'echo one; while [ ! -e two ]; do sleep 0.05; done; echo two; while [ ! -e stop ]; do sleep 0.05; done; echo three',
   );
@@ -357,7 +368,7 @@ longTest(
 );
 
 test('a session whose folder was removed is reported as lost after a restart', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const agent = await plane.agent('exec sleep 300');
   await plane.client.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
   await plane.client.call('startAgent', { params: { agent_id: agent.id } });

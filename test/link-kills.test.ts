@@ -4,7 +4,8 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { firstOf, is_long, killCount, longTest } from '../src/testing/long.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import type { TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
 /** To run more and other kills: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/link-kills.test.ts`. */
@@ -13,19 +14,23 @@ const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_121);
 /** Retention must not delete what the tests compare at the end. */
 const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
 
+const share = sharedPlane({ env: ENV });
 let plane: TestPlane;
+/** A node of the test's own. */
 let node: TestAgentNode;
-afterEach(async () => {
-  await node?.close();
-  await plane?.close();
-});
+let nodes = 0;
+afterEach(() => node?.close());
+
+async function begin(): Promise<void> {
+  plane = await share();
+  node = await TestAgentNode.open(plane, { id: `n${++nodes}` });
+}
 
 test(`${KILLS} kills of the node, the plane or both neither lose nor repeat output of four remote agents`, {
   // A few kills take little of the time.
   timeout: Math.max(4, KILLS) * 25_000,
 }, async () => {
-  plane = await TestPlane.open({ env: ENV });
-  node = await TestAgentNode.open(plane);
+  await begin();
   const writers = await startWriters(plane, node);
   const next = random(SEED);
   for (let kill = 0; kill < KILLS; kill++) {
@@ -59,8 +64,7 @@ test.each(firstOf(1, ['committed@9', 'commit@9', 'commit@40']))(
   'a plane that is killed at %s neither loses nor repeats output of a remote node',
   { timeout: 60_000 },
   async (at) => {
-    plane = await TestPlane.open({ env: ENV });
-    node = await TestAgentNode.open(plane);
+    await begin();
     const writers = await startWriters(plane, node);
     const [name, n] = at.split('@');
     await plane.kill();
@@ -76,8 +80,7 @@ const STARTS = firstOf(1, ['spawn', 'claim', 'handle']);
 test(`a node that is killed at an agent’s start (${STARTS.join(', ')}) leaves at most one process, which is reconciled later`, {
   timeout: 100_000,
 }, async () => {
-  plane = await TestPlane.open({ env: ENV });
-  node = await TestAgentNode.open(plane);
+  await begin();
   const writers = await startWriters(plane, node, is_long ? MIXED : MIXED.slice(0, 2));
   for (const point of STARTS) {
     const file = `pids-${point}`;
@@ -109,8 +112,7 @@ longTest(
     timeout: 60_000,
   },
   async () => {
-    plane = await TestPlane.open({ env: ENV });
-    node = await TestAgentNode.open(plane);
+    await begin();
     for (const point of ENDS) {
       const agent = await node.agent(
         `while [ ! -e go-${point} ]; do sleep 0.05; done; echo last words; exit 7`,

@@ -1,14 +1,19 @@
 /** `svc runs watch` against the real program, with members without agents. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { Run } from '../src/features/runs/rules/run.ts';
 import { type RunOptions, run } from '../src/testing/cli.ts';
 import { longTest } from '../src/testing/long.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import type { TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 
+const share = sharedPlane();
 let plane: TestPlane;
+/** The first run of a team of its own, and what the CLI calls it. */
 let watched: Run;
+let name: string;
+let teams = 0;
 beforeEach(async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const spec = {
     members: [{ member_id: 'dev' }, { member_id: 'ops' }],
     steps: [
@@ -16,10 +21,10 @@ beforeEach(async () => {
       { step_key: 'ship it', member_id: 'ops', depends_on: ['build'] },
     ],
   };
-  const team = await plane.client.call('createTeam', { body: { name: 'site', spec } });
+  const team = await plane.client.call('createTeam', { body: { name: `site-${++teams}`, spec } });
+  name = `site-${teams}#1`;
   watched = await plane.client.call('createRun', { params: { team_id: team.id }, body: {} });
 });
-afterEach(() => plane.close());
 
 /** A running command; `seen` resolves when it has printed a text. */
 function begin(argv: string[], options: Partial<RunOptions> = {}) {
@@ -50,7 +55,7 @@ const rowsOf = (stdout: string) =>
     .map((line) => line.split('\t').slice(1).join(' '));
 
 test('prints each change once, even if the plane is killed, and exits with 0 for a completed run', async () => {
-  const watch = begin(['runs', 'watch', 'site#1']);
+  const watch = begin(['runs', 'watch', name]);
   await start('build');
   await watch.seen('step\tbuild\tdev\trunning');
   await plane.kill();
@@ -81,7 +86,7 @@ test('exits with 3 for a failed or cancelled run, but not for a failure before a
   expect(failed.stderr).toBe(`svc: run ${watched.id} failed: step build failed: no\\x1bway\n`);
   expect(failed.stdout).not.toContain('\x1b');
 
-  const resumed = begin(['runs', 'resume', 'site#1', '--watch']);
+  const resumed = begin(['runs', 'resume', name, '--watch']);
   await resumed.seen(`run\t${watched.id}\t-\tfailed`);
   await plane.client.call('cancelRun', { params: of_run });
   const cancelled = await resumed.ended;
@@ -102,7 +107,7 @@ test('exits with 124 at the time limit, and with 130 on Ctrl-C', async () => {
 test('--json prints the events of the run', async () => {
   await complete('build');
   await complete('ship it');
-  const { code, stdout } = await begin(['runs', 'watch', 'site#1', '--json'], { tty: true }).ended;
+  const { code, stdout } = await begin(['runs', 'watch', name, '--json'], { tty: true }).ended;
   const events = stdout
     .trimEnd()
     .split('\n')
@@ -113,7 +118,7 @@ test('--json prints the events of the run', async () => {
 
 test('shows a live table on a terminal, with the command that resumes a waiting step', async () => {
   const env = { SVC_URL: plane.url, SVC_TOKEN: plane.token, NO_COLOR: '1' };
-  const watch = begin(['runs', 'watch', 'site#1'], { tty: true, env });
+  const watch = begin(['runs', 'watch', name], { tty: true, env });
   await watch.seen('waits for build');
   await complete('build');
   await start('ship it');
@@ -126,7 +131,7 @@ test('shows a live table on a terminal, with the command that resumes a waiting 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const last = stdout.slice(stdout.lastIndexOf('\x1b[?2026h'));
   const lines = last.replace(/\x1b\[[?\d]*[a-zA-Z]/g, '').split('\n');
-  expect(lines[0]).toMatch(new RegExp(`^site#1 {2}${watched.id} {2}completed`));
+  expect(lines[0]).toMatch(new RegExp(`^${name} {2}${watched.id} {2}completed`));
   expect(lines.slice(1, 3)).toEqual(['2 steps: 2 completed', 'STEP     MEMBER  STATUS     TRY  TIME  NOTE']);
   expect(stdout).toContain('which\\x1b[2Jone?');
   // Only sequences that redraw in place: synchronized updates, cursor up, and clearing the rest of a line or the screen.

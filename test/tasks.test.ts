@@ -1,22 +1,24 @@
 /** Tasks and their threads with the real program: runs of a task, and kills of the plane. */
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Message } from '../src/features/tasks/rules/message.ts';
-import { ROOT, TestPlane } from '../src/testing/plane.ts';
+import { ROOT, type TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 
+const share = sharedPlane();
 let plane: TestPlane;
-afterEach(() => plane?.close());
 
+let teams = 0;
 /** Creates a team of members without agents, and a task for it. */
 async function makeTask(): Promise<{ team_id: string; task_id: string }> {
   const members = [{ member_id: 'lead' }, { member_id: 'dev' }];
-  const body = { name: 'shop', spec: { members, leader_member_id: 'lead' } };
+  const body = { name: `shop-${++teams}`, spec: { members, leader_member_id: 'lead' } };
   const { id: team_id } = await plane.client.call('createTeam', { body });
   const task = await plane.client.call('createTask', { params: { team_id }, body: { title: 'Gift cards' } });
   return { team_id, task_id: task.id };
 }
 
 test('the status of a task follows its run, and its messages reach the run', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const params = await makeTask();
   const { client } = plane;
   const task = async () => (await client.call('getTask', { params })).status;
@@ -41,11 +43,11 @@ test('the status of a task follows its run, and its messages reach the run', asy
 });
 
 test('a task reports how many steps of its newest run are complete, and publishes each change', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const { client } = plane;
   const steps = ['api', 'ui'].map((step_key) => ({ step_key, member_id: 'dev' }));
   const spec = { members: [{ member_id: 'dev' }], steps };
-  const { id: team_id } = await client.call('createTeam', { body: { name: 'shop', spec } });
+  const { id: team_id } = await client.call('createTeam', { body: { name: 'steps', spec } });
   const task = await client.call('createTask', { params: { team_id }, body: { title: 'Gift cards' } });
   expect(task.run_steps).toEqual({ completed: 0, total: 0 });
   const stop = new AbortController();
@@ -70,7 +72,7 @@ test('a task reports how many steps of its newest run are complete, and publishe
 });
 
 test('sends a message with an idempotency key once and continues a stream, even if the plane is killed', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const params = await makeTask();
   const stop = new AbortController();
   const received: string[] = [];

@@ -8,12 +8,15 @@ import type { Run } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { run as svc } from '../src/testing/cli.ts';
 import { retryWhileUnreachable } from '../src/testing/conversation.ts';
-import { SVC, TestPlane } from '../src/testing/plane.ts';
+import { SVC } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
+
+const share = sharedPlane({ env: WITH_NODES });
 
 test('a run on two nodes executes each step once, even if the plane is killed', {
   timeout: 120_000,
 }, async () => {
-  const plane = await TestPlane.open({ env: WITH_NODES });
+  const plane = await share();
   let node: TestAgentNode | null = null;
   try {
     node = await TestAgentNode.open(plane);
@@ -56,53 +59,48 @@ test('a run on two nodes executes each step once, even if the plane is killed', 
     expect(await readFile(join(node.work, 'done'), 'utf8')).toBe('b\n');
   } finally {
     await node?.close();
-    await plane.close();
   }
 });
 
 test('agents that the end of their run stopped are shown as such, and the streams say so', {
   timeout: 40_000,
 }, async () => {
-  const plane = await TestPlane.open({ env: WITH_NODES });
-  try {
-    const { client } = plane;
-    const argv = [SVC, 'demo-agent', '--speed', '0', '--mode', 'auto', '--state', join(plane.folder, 'demo')];
-    const spec = {
-      members: [
-        { member_id: 'ann', agent: { argv, protocol: 'acp' as const, workdir: plane.work } },
-        { member_id: 'bob', agent: { command: 'true', workdir: plane.work } },
-      ],
-      steps: [
-        { step_key: 'a', member_id: 'ann', prompt: 'Say hello.' },
-        { step_key: 'b', member_id: 'bob' },
-      ],
-    };
-    const { id: team_id } = await client.call('createTeam', { body: { name: 'pair', spec } });
-    const run = await client.call('createRun', { params: { team_id }, body: {} });
-    const stop = new AbortController();
-    const ends = new Set<string>();
-    for await (const { event, data } of client.follow('followAll', {
-      query: { after: 0 },
-      signal: stop.signal,
-    })) {
-      if (event !== 'agent') continue;
-      const { member_id, status, stopped_by_run } = data.record as Agent;
-      if (isFinal(status)) ends.add(`${member_id} ${status} ${stopped_by_run}`);
-      if (ends.size === 2) stop.abort();
-    }
-    expect([...ends].sort()).toEqual(['ann cancelled completed', 'bob completed null']);
-    const options = { home: plane.folder, env: { SVC_URL: plane.url, SVC_TOKEN: plane.token } };
-    const list = await svc(['agents', 'ls'], options);
-    const statuses = list.stdout.split('\n').flatMap((line) => line.split('\t').slice(1, 3).join(': ') || []);
-    expect(statuses.sort()).toEqual(['pair-ann: run completed', 'pair-bob-b: completed']);
-    const { members } = await client.call('listRunMembers', { params: { run_id: run.id } });
-    const ann = members.find(({ member_id }) => member_id === 'ann')!;
-    expect(ann.status).toBe('completed');
-    const shown = await svc(['agents', 'show', ann.agent_id!], options);
-    expect(shown.stdout).toMatch(/^status +run completed$/m);
-    const json = await svc(['agents', 'show', ann.agent_id!, '--json'], options);
-    expect(JSON.parse(json.stdout)).toMatchObject({ status: 'cancelled', stopped_by_run: 'completed' });
-  } finally {
-    await plane.close();
+  const plane = await share();
+  const { client } = plane;
+  const argv = [SVC, 'demo-agent', '--speed', '0', '--mode', 'auto', '--state', join(plane.folder, 'demo')];
+  const spec = {
+    members: [
+      { member_id: 'ann', agent: { argv, protocol: 'acp' as const, workdir: plane.work } },
+      { member_id: 'bob', agent: { command: 'true', workdir: plane.work } },
+    ],
+    steps: [
+      { step_key: 'a', member_id: 'ann', prompt: 'Say hello.' },
+      { step_key: 'b', member_id: 'bob' },
+    ],
+  };
+  const { id: team_id } = await client.call('createTeam', { body: { name: 'pair', spec } });
+  const run = await client.call('createRun', { params: { team_id }, body: {} });
+  const stop = new AbortController();
+  const ends = new Set<string>();
+  for await (const { event, data } of client.follow('followAll', {
+    query: { after: 0 },
+    signal: stop.signal,
+  })) {
+    if (event !== 'agent') continue;
+    const { member_id, status, stopped_by_run, ...agent } = data.record as Agent;
+    if (agent.team_id === team_id && isFinal(status)) ends.add(`${member_id} ${status} ${stopped_by_run}`);
+    if (ends.size === 2) stop.abort();
   }
+  expect([...ends].sort()).toEqual(['ann cancelled completed', 'bob completed null']);
+  const options = { home: plane.folder, env: { SVC_URL: plane.url, SVC_TOKEN: plane.token } };
+  const list = await svc(['agents', 'ls', '--team', 'pair'], options);
+  const statuses = list.stdout.split('\n').flatMap((line) => line.split('\t').slice(1, 3).join(': ') || []);
+  expect(statuses.sort()).toEqual(['pair-ann: run completed', 'pair-bob-b: completed']);
+  const { members } = await client.call('listRunMembers', { params: { run_id: run.id } });
+  const ann = members.find(({ member_id }) => member_id === 'ann')!;
+  expect(ann.status).toBe('completed');
+  const shown = await svc(['agents', 'show', ann.agent_id!], options);
+  expect(shown.stdout).toMatch(/^status +run completed$/m);
+  const json = await svc(['agents', 'show', ann.agent_id!, '--json'], options);
+  expect(JSON.parse(json.stdout)).toMatchObject({ status: 'cancelled', stopped_by_run: 'completed' });
 });

@@ -13,16 +13,17 @@ import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { requesterOf } from '../src/testing/http.ts';
 import { longTest } from '../src/testing/long.ts';
 import { hasNamespaces } from '../src/testing/namespaces.ts';
-import { freePort, TestPlane } from '../src/testing/plane.ts';
+import { freePort, type TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 import { requestUnreachable } from '../src/testing/unreachable-nodes.ts';
 
 const UNREACHABLE = { error: 'failed to connect to remote node' };
 
+const share = sharedPlane({ env: WITH_NODES });
 let plane: TestPlane;
 const nodes: TestAgentNode[] = [];
 afterEach(async () => {
   for (const node of nodes.splice(0)) await node.close();
-  await plane?.close();
 });
 
 async function open(id: string, proxied = false): Promise<TestAgentNode> {
@@ -95,7 +96,7 @@ longTest(
     timeout: 240_000,
   },
   async () => {
-    plane = await TestPlane.open({ env: WITH_NODES });
+    plane = await share();
     const never_linked = await open('never');
     const killed = await open('killed');
     const frozen = await open('frozen');
@@ -226,7 +227,7 @@ test.runIf(hasNamespaces())(
 test('a stop is answered if the node stops responding meanwhile, and is carried out later', {
   timeout: 120_000,
 }, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
+  plane = await share();
   const node = await open('deaf', true);
   const ignores_term = await node.agent("trap '' TERM; echo up; exec sleep 3600");
   await plane.frames(ignores_term.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
@@ -241,7 +242,7 @@ test('a stop is answered if the node stops responding meanwhile, and is carried 
 });
 
 test('the CLI reports that a request is pending, and can withdraw it', { timeout: 60_000 }, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
+  plane = await share();
   const node = await open('box');
   const agent = await node.agent(LASTING, { name: 'looper' });
   await node.kill();
@@ -270,8 +271,8 @@ longTest(
     timeout: 60_000,
   },
   async () => {
-    plane = await TestPlane.open({ env: WITH_NODES });
-    const node = await open('box');
+    plane = await share();
+    const node = await open('far');
     const near = async (name: string) => plane.agent(LASTING, { name });
     const far = await node.agent(LASTING, { name: 'far' });
     const [a, b] = [await near('a'), await near('b')];
@@ -313,7 +314,7 @@ longTest(
     timeout: 120_000,
   },
   async () => {
-    plane = await TestPlane.open({ env: WITH_NODES });
+    plane = await share();
     const node = await open('gone');
     const one = await node.agent(LASTING, { name: 'one' });
     const two = await node.agent(LASTING, { name: 'two' });
@@ -353,7 +354,7 @@ longTest(
 test('a worktree root that the node does not allow is reported when it is set and when it is used', {
   timeout: 60_000,
 }, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
+  plane = await share();
   const node = await open('rooted');
   const path = '/api/admin/agent-nodes/rooted';
   const set = await http('PUT', path, { default_worktree_root: '/srv/elsewhere' });

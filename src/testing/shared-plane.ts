@@ -3,14 +3,16 @@ import { afterAll } from 'vitest';
 import { type PlaneOptions, TestPlane } from './plane.ts';
 
 /**
- * Returns a function that returns the service, and starts it at the first call. It is closed after the last test of the file.
- * A test must not stop it, and must undo what would affect another test.
+ * Returns a function that returns the service, and starts it at the first call, or if a test has ended it. It is closed after the
+ * last test of the file. A test must undo what would affect another test.
  */
 export function sharedPlane(options: PlaneOptions = {}): () => Promise<TestPlane> {
-  let plane: Promise<TestPlane> | undefined;
-  afterAll(async () => (await plane)?.close());
-  return () => {
-    plane ??= TestPlane.open(options);
+  let opening: Promise<TestPlane> | undefined;
+  afterAll(async () => (await opening)?.close());
+  return async () => {
+    opening ??= TestPlane.open(options);
+    const plane = await opening;
+    if (!plane.isRunning) await plane.start();
     return plane;
   };
 }

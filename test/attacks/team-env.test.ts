@@ -1,7 +1,7 @@
 /** A human member of a team reads the values of the members' variables in records, responses and streams. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Client } from '../../src/client/client.ts';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
 
@@ -14,12 +14,14 @@ let bob: Client;
 /** Everything that Bob has received so far. */
 let received: string;
 
-beforeEach(async () => {
+beforeAll(async () => {
   plane = await TestPlane.open();
   [alice, bob] = (await Promise.all(['alice', 'bob'].map(signUp))) as [Client, Client];
+});
+beforeEach(() => {
   received = '';
 });
-afterEach(() => plane.close());
+afterAll(() => plane.close());
 
 async function signUp(username: string): Promise<Client> {
   const { password } = ROOT;
@@ -40,10 +42,11 @@ function specOf(agent: object) {
   return { members, steps: [{ step_key: 'a' }] };
 }
 
+let teams = 0;
 function makeTeam(idempotency_key?: string) {
   const spec = specOf({ env: { API_KEY: SECRET, REGION: 'eu' } });
   return alice.call('createTeam', {
-    body: { name: 'site', human_members: ['bob'], spec },
+    body: { name: idempotency_key ?? `site-${++teams}`, human_members: ['bob'], spec },
     ...(idempotency_key !== undefined && { idempotency_key }),
   });
 }
