@@ -119,6 +119,27 @@ browserTest('the list of agents has no filters until there is an agent', async (
   for (const filter of filters) await filter.first().waitFor();
 });
 
+browserTest('each empty list says what it is for and links to the operation of the API', async () => {
+  await plane.join();
+  const { page, errors } = await browser!.open(plane);
+  await signIn(page, plane);
+  const lists = [
+    ['/agents', 'An agent is a program', 'createAgent'],
+    ['/teams', 'A team is a group of agents', 'createTeam'],
+    ['/runs', 'A run is one execution of a team', 'createRun'],
+    ['/tasks', 'A task is work for a team', 'createTeam'],
+    ['/approvals', 'Permission requests, forms', 'listReviews'],
+    ['/nodes', 'A node is a machine', 'registerAgentNode'],
+    ['/mail', 'A trigger sends mail to you', 'setTrigger'],
+  ] as const;
+  for (const [path, purpose, operation] of lists) {
+    await page.goto(plane.url + path);
+    await page.getByText(purpose).waitFor();
+    await page.locator(`a[href*="operation=${operation}"]`, { hasText: 'API reference' }).waitFor();
+  }
+  expect(errors).toEqual([]);
+});
+
 browserTest('the whole first run works with the keyboard only', async () => {
   const { url, pin } = await challenge();
   const { page } = await browser!.open(plane);
