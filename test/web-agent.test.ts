@@ -266,22 +266,6 @@ longBrowserTest('a growing message leaves its earlier paragraphs in the page unt
   expect(await page.evaluate('[window.touched, document.contains(window.first)]')).toEqual([0, true]);
 });
 
-browserTest('of a growing message, the browser renders only the blocks in view', async () => {
-  const block = (n: number) => `**Paragraph ${n}** of many.\n\n\`\`\`ts\nconst part = ${n};\n\`\`\`\n\n`;
-  const chunks = Array.from({ length: 40 }, (_, n) => message(block(n), 'one'));
-  const agent = await scriptedAgent([[...chunks, message('The **last** one', 'one'), { sleep: 600_000 }]]);
-  const { page } = await openAgentPage(agent);
-  await sendPrompt(page, 'Tell me');
-  const [first, last] = [log(page).locator('strong').first(), log(page).locator('strong').last()];
-  const isRendered = (element: typeof first) =>
-    element.evaluate((one) => one.checkVisibility({ contentVisibilityAuto: true }));
-  await log(page).getByText('last', { exact: true }).waitFor();
-  await expect.poll(() => isRendered(first), SOON).toBe(false);
-  expect(await isRendered(last)).toBe(true);
-  await first.evaluate((one) => one.scrollIntoView());
-  await expect.poll(() => isRendered(first), SOON).toBe(true);
-});
-
 browserTest('hostile text runs nothing, loads nothing, and links only to web pages', async () => {
   const evil = [
     '<img src="https://evil.example/a.png" onerror="document.title=1"> <script>document.title=2</script>',

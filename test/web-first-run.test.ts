@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterEach, beforeEach, expect } from 'vitest';
-import { browserTest, mainScreens, openBrowser, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, mainScreens, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -101,6 +101,43 @@ browserTest('a user who is not signed in gets to the requested page after signin
   await page.context().clearCookies();
   await page.goto(`${plane.url}/login?to=${encodeURIComponent('//evil.example/x')}`);
   await page.waitForURL(`${plane.url}/agents`);
+});
+
+browserTest('the list of agents has no filters until there is an agent', async () => {
+  await plane.join();
+  const { page } = await browser!.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents`);
+  await page.getByText('No agents yet.').waitFor();
+  const filters = [
+    page.getByRole('navigation', { name: 'Show' }),
+    page.getByRole('searchbox', { name: 'Filter agents' }),
+    page.getByRole('combobox', { name: 'Group' }),
+  ];
+  for (const filter of filters) expect(await filter.count()).toBe(0);
+  await plane.agent('true', { name: 'first' });
+  for (const filter of filters) await filter.first().waitFor();
+});
+
+browserTest('each empty list says what it is for and links to the operation of the API', async () => {
+  await plane.join();
+  const { page, errors } = await browser!.open(plane);
+  await signIn(page, plane);
+  const lists = [
+    ['/agents', 'An agent is a program', 'createAgent'],
+    ['/teams', 'A team is a group of agents', 'createTeam'],
+    ['/runs', 'A run is one execution of a team', 'createRun'],
+    ['/tasks', 'A task is work for a team', 'createTeam'],
+    ['/approvals', 'Permission requests, forms', 'listReviews'],
+    ['/nodes', 'A node is a machine', 'registerAgentNode'],
+    ['/mail', 'A trigger sends mail to you', 'setTrigger'],
+  ] as const;
+  for (const [path, purpose, operation] of lists) {
+    await page.goto(plane.url + path);
+    await page.getByText(purpose).waitFor();
+    await page.locator(`a[href*="operation=${operation}"]`, { hasText: 'API reference' }).waitFor();
+  }
+  expect(errors).toEqual([]);
 });
 
 browserTest('the whole first run works with the keyboard only', async () => {

@@ -65,6 +65,16 @@ browserTest('a signed-in user can open any URL and reload it', async () => {
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
+browserTest('a URL with an unknown tab of an agent offers a link to the agent', async () => {
+  const agent = await plane.agent('true', { name: 'known' });
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent.id}/nowhere`);
+  await page.getByText('This page does not exist.').waitFor();
+  await page.getByRole('link', { name: 'Go to known' }).click();
+  await page.waitForURL(`${plane.url}/agents/${agent.id}/output`);
+});
+
 browserTest('the HTML of each place names all scripts that it loads', async () => {
   const { page } = await browser.open(plane);
   const late = async (path: string, heading: string) => {

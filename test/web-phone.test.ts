@@ -1,8 +1,10 @@
 /** Lists on a phone, upright and on its side. */
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
+const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 let plane: TestPlane;
 const browser = sharedBrowser();
 beforeAll(async () => {
@@ -90,5 +92,45 @@ browserTest(
     expect(cut).toBeLessThanOrEqual(0.5);
     const { height } = (await page.locator('header').boundingBox())!;
     expect(height).toBeLessThanOrEqual(116);
+  },
+);
+
+browserTest(
+  'on a phone, the button to the latest row is below the list, where it covers no text',
+  async () => {
+    const update = (n: number) => ({
+      sessionUpdate: 'agent_message_chunk',
+      messageId: String(n),
+      content: { type: 'text', text: `A line of the agent, number ${n}.` },
+    });
+    const turn = Array.from({ length: 80 }, (_, n) => update(n));
+    const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([turn])];
+    const talker = await plane.agent(argv, { name: 'talker', protocol: 'acp', prompt: 'Begin' });
+    const printer = await plane.agent('for n in $(seq 200); do echo "line $n"; sleep 0.001; done', {
+      name: 'printer',
+    });
+    await plane.finished(printer.id);
+    const { page, errors } = await browser.open(plane, { screen: 'phone' });
+    await signIn(page, plane);
+    const lists = [
+      [`${talker.id}/conversation`, page.getByRole('log'), 'A line of the agent, number 79.'],
+      [`${printer.id}/output`, page.getByRole('region', { name: 'Output' }), 'line 200'],
+      [`${talker.id}/events`, page.getByRole('region', { name: 'Events' }), 'number 79'],
+    ] as const;
+    for (const [path, list, last] of lists) {
+      await page.goto(`${plane.url}/agents/${path}`);
+      await list.getByText(last).first().waitFor();
+      await list.hover();
+      await page.mouse.wheel(0, -400);
+      const button = page.getByRole('button', { name: /^Jump to latest$|new$/ });
+      await button.waitFor();
+      const [above, below] = [(await list.boundingBox())!, (await button.boundingBox())!];
+      expect(below.y, path).toBeGreaterThanOrEqual(above.y + above.height);
+      await button.tap();
+      await button.waitFor({ state: 'detached' });
+      const rest = () => list.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+      await expect.poll(rest).toBeLessThanOrEqual(1);
+    }
+    expect(errors).toEqual([]);
   },
 );

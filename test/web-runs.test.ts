@@ -1,6 +1,7 @@
 /** The list of the runs of all teams in a browser. */
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { clientLimits } from '../src/base/limits.ts';
+import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -58,3 +59,32 @@ browserTest(
     expect(errors).toEqual([]);
   },
 );
+
+longBrowserTest('the filter for runs that need the user finds one that is on an older page', async () => {
+  const step = { step_key: 'title', member_id: 'dev' };
+  const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
+  const { id: team_id } = await plane.client.call('createTeam', { body: { name: 'old', spec } as never });
+  const start = (title: string) =>
+    plane.client.call('createRun', { params: { team_id }, body: { input: { title } } });
+  const { id: run_id } = await start('Waits for long');
+  await plane.client.call('requireStepInput', {
+    params: { team_id, run_id, step_key: 'title' },
+    body: { reason: 'Which title?' },
+  });
+  for (let n = 1; n <= clientLimits.page_items_max; n += 20)
+    await Promise.all(Array.from({ length: 20 }, (_, at) => start(`Newer ${n + at}`)));
+
+  const { page, errors } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/runs`);
+  const row = (title: string | RegExp) => page.getByRole('row').filter({ hasText: title });
+  await row('Newer 1').first().waitFor();
+  expect(await row('Waits for long').count()).toBe(0);
+  await page.getByRole('button', { name: 'Needs you 1', exact: true }).click();
+  await row('Waits for long').waitFor();
+  expect(await row(/Newer/).count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Show older runs' }).count()).toBe(0);
+  await page.getByRole('button', { name: /^Input required/ }).click();
+  await row('Waits for long').waitFor();
+  expect(errors).toEqual([]);
+});

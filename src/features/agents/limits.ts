@@ -28,6 +28,10 @@ export const limits = {
   failure_lines: 5,
   /** Shortest time between two changes of a session's progress, unless its agent's state changes too. */
   progress_interval_ms: 1_000,
+  /** Time after which a failed measurement of an agent's changes is repeated. */
+  measure_again_ms: 5_000,
+  /** How often a failed measurement of an agent's changes is repeated. */
+  measure_repetitions: 3,
   /** Sessions whose secrets are kept in memory. */
   redactions_cached_max: 1_000,
   /** ACP sessions whose parsed state is kept in memory. */

@@ -1,5 +1,5 @@
 /** Summaries in the records of agents, with a scripted agent. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ChangedFile, Changes } from '../../core/node.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
@@ -16,6 +16,13 @@ afterEach(() => fixture.end());
 const summaryOf = async (id: string) => (await fixture.get(id)).summary;
 const call = (toolCallId: string, title: string) => ({ sessionUpdate: 'tool_call', toolCallId, title });
 const NOTHING = { now: null, plan: null, diff: null, usage: null };
+
+const file = (additions: number | null, deletions: number | null) =>
+  ({ path: 'a', from: null, status: 'modified', additions, deletions }) satisfies ChangedFile;
+const changed = (files: ChangedFile[]): Changes => ({
+  ...{ git: true, branch: 'main', base: null, head: null, remote: null, files },
+  truncated: false,
+});
 
 test('show what a session reports, until the end of its turn', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
@@ -53,21 +60,9 @@ test('are published at most once per interval, and the last one always', async (
 });
 
 test('have the size of the changes after each turn, and after the session', async () => {
-  const file = (additions: number | null, deletions: number | null) =>
-    ({ path: 'a', from: null, status: 'modified', additions, deletions }) satisfies ChangedFile;
   let files = [file(2, 1), file(null, null)];
   let git = true;
-  const changes = vi.fn(
-    async (): Promise<Changes> => ({
-      git,
-      branch: 'main',
-      base: null,
-      head: null,
-      remote: null,
-      files,
-      truncated: false,
-    }),
-  );
+  const changes = vi.fn(async () => ({ ...changed(files), git }));
   Object.assign(fixture.node.folders, { changes });
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await acp.openSession();
@@ -84,6 +79,46 @@ test('have the size of the changes after each turn, and after the session', asyn
   await fixture.agents.start(ANA, id, null);
   fixture.node.end((await fixture.get(id)).session_id!, 0);
   await diffIs(null);
+});
+
+describe('a measurement that fails', () => {
+  /** Not used by any other timer. */
+  const AGAIN_MS = 3;
+  beforeEach(() => {
+    vi.spyOn(limits, 'measure_again_ms', 'get').mockReturnValue(AGAIN_MS as never);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  /** The turn of an agent ends, and the changes in its folder are measured. */
+  async function endTurn(changes: () => Promise<Changes>): Promise<string> {
+    Object.assign(fixture.node.folders, { changes });
+    const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+    await acp.openSession();
+    await acp.respond('session/prompt', { result: { stopReason: 'end_turn' } });
+    return id;
+  }
+
+  test('is repeated without another event', async () => {
+    const changes = vi.fn(async () => changed([file(2, 1)]));
+    changes.mockRejectedValueOnce(new Error('index.lock exists'));
+    const id = await endTurn(changes);
+    const diff = { files: 1, added: 2, removed: 1 };
+    await vi.waitFor(async () => expect(await summaryOf(id)).toMatchObject({ diff }), SOON);
+    expect(changes).toHaveBeenCalledTimes(2);
+  });
+
+  test('is repeated only a few times', async () => {
+    const changes = vi.fn(() => Promise.reject(new Error('index.lock exists')));
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    await endTurn(changes);
+    const times = limits.measure_repetitions + 1;
+    await vi.waitFor(() => expect(changes).toHaveBeenCalledTimes(times), SOON);
+    // After the last failure there is no timer for another one.
+    await new Promise(setImmediate);
+    expect(set.mock.calls.filter(([, ms]) => ms === AGAIN_MS)).toHaveLength(limits.measure_repetitions);
+  });
 });
 
 test('git does not run for programs in existing folders', async () => {

@@ -1,7 +1,7 @@
 /**
  * Keeps the summaries in agents' records up to date: limits how often the progress of a session is published, and measures
- * the changes in an agent's folder when its turn or session ends. Both are best effort: the next change makes up for one
- * that was missed.
+ * the changes in an agent's folder when its turn or session ends. Both are best effort: a measurement that fails is repeated a
+ * few times, and the next change makes up for one that was missed.
  */
 import type { AgentBase } from './core.ts';
 import { limits } from './limits.ts';
@@ -15,6 +15,8 @@ export class Summaries {
   readonly #recent = new Map<string, { timer: NodeJS.Timeout; changed: boolean }>();
   /** Agents whose folder is being measured. `again`: it changed meanwhile. */
   readonly #measuring = new Map<string, { again: boolean }>();
+  /** Agents whose measurement failed and is repeated later. */
+  readonly #repetitions = new Map<string, NodeJS.Timeout>();
   #closed = false;
 
   constructor(core: AgentBase) {
@@ -43,20 +45,38 @@ export class Summaries {
 
   /** Measures the changes in the agent's folder, in the background. */
   measure(agent_id: string): void {
+    this.#measureUntilDone(agent_id, limits.measure_repetitions);
+  }
+
+  /** `repetitions`: how often to repeat a measurement that fails, for example because git holds a lock. */
+  #measureUntilDone(agent_id: string, repetitions: number): void {
     const current = this.#measuring.get(agent_id);
     if (current) {
       current.again = true;
       return;
     }
     if (this.#closed) return;
+    clearTimeout(this.#repetitions.get(agent_id));
+    this.#repetitions.delete(agent_id);
     const entry = { again: false };
     this.#measuring.set(agent_id, entry);
+    let has_failed = false;
     this.#measure(agent_id)
-      .catch((err: unknown) => this.#failed(err, { agent_id }))
+      .catch((err: unknown) => {
+        has_failed = true;
+        this.#failed(err, { agent_id });
+      })
       .finally(() => {
         this.#measuring.delete(agent_id);
         if (entry.again) this.measure(agent_id);
+        else if (has_failed && repetitions > 0) this.#repeatLater(agent_id, repetitions - 1);
       });
+  }
+
+  #repeatLater(agent_id: string, repetitions: number): void {
+    if (this.#closed) return;
+    const repeat = () => this.#measureUntilDone(agent_id, repetitions);
+    this.#repetitions.set(agent_id, setTimeout(repeat, limits.measure_again_ms).unref());
   }
 
   /** Measures the changes now. Resolves when the agent's record has them, or if they cannot be measured. */
@@ -67,6 +87,7 @@ export class Summaries {
   close(): void {
     this.#closed = true;
     for (const { timer } of this.#recent.values()) clearTimeout(timer);
+    for (const timer of this.#repetitions.values()) clearTimeout(timer);
   }
 
   async #measure(agent_id: string): Promise<void> {

@@ -58,7 +58,8 @@ export function CommandLine({ command }: { command: string }) {
   );
 }
 
-function ApiLink({ operation }: { operation: Operation }) {
+/** A link to the operation in the API reference. */
+export function ApiLink({ operation }: { operation: Operation }) {
   return (
     <Link
       to="/docs"

@@ -179,7 +179,18 @@ export function AgentView() {
   if (!agent) return null;
   const known = agentTabs.find((item) => item === tab);
   if (known === 'conversation' && !listTabs(agent).includes(known)) return <AgentHome />;
-  if (!known) return <Failed error={new Error('This page does not exist.')} />;
+  if (!known)
+    return (
+      <Failed error={new Error('This page does not exist.')}>
+        <Link
+          to="/agents/$agent_id"
+          params={{ agent_id: agent.id }}
+          className="tap inline-flex items-center underline"
+        >
+          Go to {agent.name}
+        </Link>
+      </Failed>
+    );
   const View = getView(known);
   return <div className="flex min-h-0 flex-1 flex-col">{View ? <View agent={agent} /> : <Skeleton />}</div>;
 }

@@ -76,14 +76,18 @@ export function Agents() {
       actions={
         <>
           {/* The toolbar has no room for it. */}
-          <GroupSelect value={grouping} onChange={change} className="hidden sideways:block sideways:w-44" />
+          {!is_empty && (
+            <GroupSelect value={grouping} onChange={change} className="hidden sideways:block sideways:w-44" />
+          )}
           <KeptWorktrees />
           {!is_empty && <JoinNode />}
         </>
       }
       // Without agents, the list itself says what to do.
       primary={!is_empty && <NewAgent />}
-      toolbar={<Toolbar agents={read.data} search={search} grouping={grouping} onChange={change} />}
+      toolbar={
+        !is_empty && <Toolbar agents={read.data} search={search} grouping={grouping} onChange={change} />
+      }
     >
       <QueryState read={read}>
         {(agents) =>

@@ -91,7 +91,7 @@ function NoneWaiting({ items }: { items: readonly WaitingItem[] }) {
   return (
     <Empty
       title={`${answeredInLastDay(items, Date.now())}No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here.`}
-      {...(items.length === 0 && { cli: 'svc reviews ls' })}
+      {...(items.length === 0 && { cli: 'svc reviews ls', operation: 'listReviews' as const })}
     >
       {items.length === 0 && (
         <Link to="/agents" search={{}} className={buttonClass()}>

@@ -58,11 +58,11 @@ export function AuditList({
             const row = rows[index]!;
             const place = { 'data-index': index, ref: list.measureElement };
             const style = { transform: `translateY(${start}px)` };
-            if (row.type === 'minute') {
+            if (row.type === 'day') {
               const is_stuck = index === stuck();
               return (
                 <li key={key} {...place} style={is_stuck ? {} : style} className={headingClass(is_stuck)}>
-                  <MinuteText at={row.at} />
+                  <DayText at={row.at} />
                 </li>
               );
             }
@@ -112,19 +112,19 @@ function headingClass(is_stuck: boolean): string {
   );
 }
 
-/** The rows in view and near it. The heading of the minute at the top edge stays there. */
+/** The rows in view and near it. The heading of the day at the top edge stays there. */
 function useRows(records: readonly AuditRecord[], scroller: { current: HTMLDivElement | null }) {
   const rows = useMemo(() => toRows(records), [records]);
-  const minutes = useMemo(() => rows.flatMap(({ type }, at) => (type === 'minute' ? at : [])), [rows]);
+  const days = useMemo(() => rows.flatMap(({ type }, at) => (type === 'day' ? at : [])), [rows]);
   const stuck = useRef(0);
   const list = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     // By id, so that rows keep their place when new records arrive at the top.
     getItemKey: (at) => rows[at]!.key,
-    estimateSize: (at) => (rows[at]!.type === 'minute' ? HEADING_PX : ROW_PX),
+    estimateSize: (at) => (rows[at]!.type === 'day' ? HEADING_PX : ROW_PX),
     rangeExtractor: (range) => {
-      stuck.current = minutes.findLast((at) => at <= range.startIndex) ?? 0;
+      stuck.current = days.findLast((at) => at <= range.startIndex) ?? 0;
       return [...new Set([stuck.current, ...defaultRangeExtractor(range)])];
     },
     overscan: 12,
@@ -197,7 +197,7 @@ function Row({
         className={cx(columns, 'items-center px-3 py-1 hover:bg-surface max-md:pointer-coarse:pb-3 md:px-4')}
       >
         <span className="order-2 text-right text-muted md:order-none md:text-left">
-          <SecondText at={record.timestamp} />
+          <TimeText at={record.timestamp} />
         </span>
         <span className="order-1 min-w-0 md:order-none">
           <button
@@ -205,7 +205,8 @@ function Row({
             data-row
             aria-expanded={open}
             onClick={onToggle}
-            className="tap flex w-full min-w-0 items-center gap-1 rounded text-left"
+            // The padding keeps a second line above what follows, which moves up.
+            className="tap flex w-full min-w-0 items-center gap-1 rounded text-left max-md:pointer-coarse:py-2"
           >
             <Chevron aria-hidden className="size-4 shrink-0 text-muted" />
             <span className="min-w-0 md:truncate">
@@ -255,28 +256,23 @@ function Row({
   );
 }
 
-/** `Thursday, November 26, 4:20 PM`. */
-function MinuteText({ at }: { at: string }) {
-  return <time dateTime={at}>{minute_format.format(new Date(at))}</time>;
+/** `Thursday, November 26, 2026`. */
+function DayText({ at }: { at: string }) {
+  return <time dateTime={at}>{day_format.format(new Date(at))}</time>;
 }
 
-/** The seconds within the minute of the heading. */
-function SecondText({ at }: { at: string }) {
+/** The time within the day of the heading: `4:20:07 PM`. */
+function TimeText({ at }: { at: string }) {
   const date = new Date(at);
   return (
-    <time dateTime={at} title={date.toLocaleString()} className="tabular-nums">
-      :{String(date.getSeconds()).padStart(2, '0')}
+    <time dateTime={at} title={date.toLocaleString()} className="whitespace-nowrap tabular-nums">
+      {time_format.format(date)}
     </time>
   );
 }
 
-const minute_format = new Intl.DateTimeFormat(undefined, {
-  weekday: 'long',
-  day: 'numeric',
-  month: 'long',
-  hour: 'numeric',
-  minute: '2-digit',
-});
+const day_format = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
+const time_format = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
 function Filter({ onClick, children }: { onClick: () => void; children: string }) {
   return (

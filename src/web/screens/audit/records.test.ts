@@ -57,26 +57,28 @@ describe('a period in the filter', () => {
 });
 
 describe('rows of the audit log', () => {
-  const at = (id: number, time: string) => ({ id, timestamp: `2026-11-22T${time}Z` }) as AuditRecord;
+  /** A record at a local time of a day of November. */
+  const at = (id: number, day: number, hour: number) =>
+    ({ id, timestamp: new Date(2026, 10, day, hour).toISOString() }) as AuditRecord;
   const shown = (all: AuditRecord[]) =>
-    toRows(all).map((row) => (row.type === 'minute' ? row.key : row.record.id));
+    toRows(all).map((row) => (row.type === 'day' ? row.key : row.record.id));
 
-  it('have a heading above the first record of each minute', () => {
-    const all = [at(9, '10:01:02'), at(8, '10:00:59'), at(7, '10:00:01'), at(6, '09:59:00')];
-    expect(shown(all)).toEqual(['minute 9', 9, 'minute 7', 8, 7, 'minute 6', 6]);
+  it('have a heading above the first record of each day in the local time zone', () => {
+    const all = [at(9, 22, 0), at(8, 21, 23), at(7, 21, 1), at(6, 19, 1)];
+    expect(shown(all)).toEqual(['day 9', 9, 'day 7', 8, 7, 'day 6', 6]);
     expect(toRows(all).at(-1)).toMatchObject({ position: 4 });
   });
   it('keep the keys of their headings when newer records arrive', () => {
-    const known = [at(8, '10:00:59'), at(7, '10:00:01')];
-    expect(shown([at(9, '10:00:59'), ...known])).toEqual(['minute 7', 9, 8, 7]);
-    expect(shown(known)).toEqual(['minute 7', 8, 7]);
+    const known = [at(8, 21, 22), at(7, 21, 1)];
+    expect(shown([at(9, 21, 23), ...known])).toEqual(['day 7', 9, 8, 7]);
+    expect(shown(known)).toEqual(['day 7', 8, 7]);
   });
   it('above the former top are new records and new headings', () => {
-    const known = [at(8, '10:00:59'), at(7, '10:00:01')];
+    const known = [at(8, 21, 22), at(7, 21, 1)];
     const above = (...newer: AuditRecord[]) => countAbove(toRows([...newer, ...known]), 8);
     expect(above()).toEqual({ records: 0, headings: 0 });
-    expect(above(at(9, '10:00:59'))).toEqual({ records: 1, headings: 0 });
-    expect(above(at(10, '10:01:05'), at(9, '10:00:59'))).toEqual({ records: 2, headings: 1 });
+    expect(above(at(9, 21, 23))).toEqual({ records: 1, headings: 0 });
+    expect(above(at(10, 22, 1), at(9, 21, 23))).toEqual({ records: 2, headings: 1 });
     expect(countAbove(toRows(known), 99)).toEqual({ records: 0, headings: 0 });
   });
 });

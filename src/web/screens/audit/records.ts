@@ -1,4 +1,4 @@
-/** Pages of audit records, newest first, with new records at the top, in groups by minute. Pure. */
+/** Pages of audit records, newest first, with new records at the top, in groups by day. Pure. */
 import type { AuditRecord } from '../../api/queries.ts';
 
 export interface AuditSearch {
@@ -22,23 +22,23 @@ export const isPeriod = (text: string | undefined): text is Period =>
 
 /** A heading, or a record below it. */
 export type AuditRow =
-  | { type: 'minute'; key: string; at: string }
+  | { type: 'day'; key: string; at: string }
   | { type: 'record'; key: string; record: AuditRecord; position: number };
 
-/** Records with a heading above the first of each minute. */
+/** Records with a heading above the first of each day in the local time zone. */
 export function toRows(records: readonly AuditRecord[]): AuditRow[] {
   const rows: AuditRow[] = [];
   let heading: AuditRow | null = null;
-  let minute: number | null = null;
+  let day: string | null = null;
   for (const [at, record] of records.entries()) {
-    const own = Math.floor(Date.parse(record.timestamp) / MINUTE_MS);
-    if (!heading || own !== minute) {
-      heading = { type: 'minute', key: '', at: record.timestamp };
+    const own = new Date(record.timestamp).toDateString();
+    if (!heading || own !== day) {
+      heading = { type: 'day', key: '', at: record.timestamp };
       rows.push(heading);
-      minute = own;
+      day = own;
     }
     // Of its oldest record, which stays when newer ones arrive.
-    heading.key = `minute ${record.id}`;
+    heading.key = `day ${record.id}`;
     rows.push({ type: 'record', key: String(record.id), record, position: at + 1 });
   }
   return rows;

@@ -18,7 +18,7 @@ import { actorName } from './actors.ts';
 import { keys } from './keys.ts';
 import { INBOX_MAX, inboxQuery, type MailRecord, ownTriggersQuery } from './queries.ts';
 import { mailText } from './text.ts';
-import { TriggerList, useMailOfTriggers } from './trigger-list.tsx';
+import { NoTriggers, TriggerList, useMailOfTriggers } from './trigger-list.tsx';
 
 export function Mail() {
   const username = useSession()?.user.username;
@@ -69,9 +69,13 @@ function OwnTriggers({ username }: { username: string | undefined }) {
       <QueryState read={triggers} rows={1}>
         {(items) =>
           items.length === 0 ? (
-            <p className="px-3 py-6 text-center text-muted">
-              No triggers yet. To have mail sent to you at a set time, add a trigger on the page of a run.
-            </p>
+            <NoTriggers>
+              No triggers yet. A trigger sends mail to you once or on a schedule. Add one on the page of a{' '}
+              <Link to="/runs" search={{}} className="underline">
+                run
+              </Link>
+              .
+            </NoTriggers>
           ) : (
             <TriggerList
               triggers={items}

@@ -9,7 +9,7 @@ import { QueryState, Skeleton } from '../../ui/states.tsx';
 import type { MembersRecord } from '../run/facts.ts';
 import { listActors, listSenders } from './actors.ts';
 import { runTriggersQuery } from './queries.ts';
-import { TriggerList, useMailOfTriggers } from './trigger-list.tsx';
+import { NoTriggers, TriggerList, useMailOfTriggers } from './trigger-list.tsx';
 
 // Loaded when it is first opened, because it contains the library for cron patterns.
 const AddTrigger = lazy(async () => ({ default: (await import('./add-trigger.tsx')).AddTrigger }));
@@ -31,9 +31,9 @@ export function RunTriggers({ run, members }: { run: RunRecord; members: Members
       <QueryState read={triggers} rows={1}>
         {(items) =>
           items.length === 0 ? (
-            <p className="px-3 py-6 text-center text-muted">
+            <NoTriggers>
               No triggers yet. A trigger sends mail to an actor of this run once or on a schedule.
-            </p>
+            </NoTriggers>
           ) : (
             <TriggerList
               triggers={items}

@@ -7,7 +7,7 @@ import { call } from '../../api/client.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
-import { ActionError } from '../../ui/states.tsx';
+import { ActionError, ApiLink } from '../../ui/states.tsx';
 import { Ago, TimeOfDay, Until } from '../../ui/time.tsx';
 import { actorName } from './actors.ts';
 import { keys } from './keys.ts';
@@ -43,6 +43,16 @@ export function TriggerList({
       </ol>
       {deleting && <DeleteDialog key={deleting.id} trigger={deleting} onClose={() => setDeleting(null)} />}
     </>
+  );
+}
+
+/** Says what triggers are for, where there are none. */
+export function NoTriggers({ children }: { children: ReactNode }) {
+  return (
+    <div className="flex flex-col items-center gap-3 px-3 py-6 text-center text-muted">
+      <p>{children}</p>
+      <ApiLink operation="setTrigger" />
+    </div>
   );
 }
 

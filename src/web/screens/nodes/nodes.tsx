@@ -113,9 +113,9 @@ function NodesBeside({
             rows={nodes.length}
             title={
               nodes.length === 0
-                ? 'No nodes yet. Register a machine to run agents on it.'
+                ? 'No nodes yet. A node is a machine that runs agents for this service. Register one to start agents.'
                 : records.length === 0
-                  ? 'No other nodes. Register a machine to run agents on it too.'
+                  ? 'No other nodes. A node is a machine that runs agents for this service. Register one for each machine.'
                   : 'A node is a machine that runs agents for this service. Register one for each machine.'
             }
             cli="svc nodes register gpu-1 --target https://gpu.lan:8081"

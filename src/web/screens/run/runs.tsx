@@ -2,7 +2,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { runStatuses } from '../../../features/runs/rules/run.ts';
+import { type RunStatus, runStatuses } from '../../../features/runs/rules/run.ts';
 import { allRunsQuery, type ListedRunRecord, runsWithQuery } from '../../api/all-runs.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { buttonClass } from '../../ui/button.tsx';
@@ -28,40 +28,64 @@ interface ShownRuns {
   is_incomplete: boolean;
 }
 
-/** If older runs were not read, the service searches them for the status. */
-function useRuns(status: string | undefined) {
+/** The statuses of the runs that a filter shows. A run that waits for the user is running or needs input. */
+function statusesOf(filter: string | undefined): readonly RunStatus[] {
+  if (filter === 'needs_you') return ['running', 'input_required'];
+  return runStatuses.filter((status) => status === filter);
+}
+
+/** If older runs were not read, the service searches them for the statuses. */
+function useRuns(filter: string | undefined) {
   const read = useInfiniteQuery(allRunsQuery);
-  const searched = runStatuses.find((one) => one === status);
-  const is_searched = searched !== undefined && read.hasNextPage;
-  const found = useInfiniteQuery({ ...runsWithQuery(searched ?? 'failed'), enabled: is_searched });
   const waiting = useWaitingRuns();
+  const [first, second] = statusesOf(filter);
+  const is_searched = first !== undefined && read.hasNextPage;
+  const found = useInfiniteQuery({ ...runsWithQuery(first ?? 'failed'), enabled: is_searched });
+  const also_found = useInfiniteQuery({
+    ...runsWithQuery(second ?? 'failed'),
+    enabled: is_searched && second !== undefined,
+  });
+  const reads = !is_searched ? [read] : second === undefined ? [found] : [found, also_found];
   const every = useMemo(() => read.data?.pages.flatMap(({ items }) => items), [read.data]);
-  const listed = is_searched ? found.data?.pages.flatMap(({ items }) => items) : every;
-  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage, error } = is_searched
-    ? found
-    : read;
-  const older: Older | null = hasNextPage
-    ? {
-        busy: isFetchingNextPage,
-        error: isFetchNextPageError ? error : null,
-        read: () => void fetchNextPage(),
-      }
-    : null;
+  const is_read = reads.every(({ data }) => data !== undefined);
+  const shown = reads
+    .flatMap(({ data }) => data?.pages.flatMap(({ items }) => items) ?? [])
+    .filter((run) => matchesFilter(run, filter, waiting))
+    .sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at));
+  // What waits is known, so there is nothing to load once all of it is listed.
+  const is_complete = filter === 'needs_you' && shown.length === waiting.size;
   const runs: ShownRuns = {
     every,
-    shown: listed?.filter((run) => matchesFilter(run, status, waiting)) ?? [],
-    older,
+    shown,
+    older: is_complete ? null : olderOf(reads),
     is_incomplete: read.hasNextPage,
   };
-  const { isPending, dataUpdatedAt, refetch } = is_searched ? found : read;
+  const failed = reads.find(({ error, isFetchNextPageError }) => error && !isFetchNextPageError);
   return {
     runs,
     read: {
-      data: listed && every,
-      error: isFetchNextPageError ? null : error,
-      isPending,
-      dataUpdatedAt,
-      refetch,
+      data: is_read ? every : undefined,
+      error: failed?.error ?? null,
+      isPending: reads.some(({ isPending }) => isPending),
+      dataUpdatedAt: Math.min(...reads.map(({ dataUpdatedAt }) => dataUpdatedAt)),
+      refetch: () => Promise.all(reads.map(({ refetch }) => refetch())),
+    },
+  };
+}
+
+type PagedRead = Pick<
+  ReturnType<typeof useInfiniteQuery>,
+  'hasNextPage' | 'isFetchingNextPage' | 'isFetchNextPageError' | 'fetchNextPage' | 'error'
+>;
+
+function olderOf(reads: readonly PagedRead[]): Older | null {
+  const more = reads.filter(({ hasNextPage }) => hasNextPage);
+  if (more.length === 0) return null;
+  return {
+    busy: more.some(({ isFetchingNextPage }) => isFetchingNextPage),
+    error: more.find(({ isFetchNextPageError }) => isFetchNextPageError)?.error ?? null,
+    read: () => {
+      for (const { fetchNextPage } of more) void fetchNextPage();
     },
   };
 }
@@ -131,6 +155,8 @@ function Filters({ every, runs }: { every: readonly ListedRunRecord[]; runs: Sho
   const navigate = useNavigate();
   const waiting = useWaitingRuns();
   const countOf = (item: (typeof choices)[number]): string => {
+    // Older runs may have any status, but all that wait for the user are known.
+    if (item === 'needs_you' && is_incomplete) return String(waiting.size);
     if (item === status && item !== undefined) return `${shown.length}${older ? '+' : ''}`;
     const count = every.filter((run) => matchesFilter(run, item, waiting)).length;
     if (!is_incomplete) return String(count);
@@ -141,8 +167,7 @@ function Filters({ every, runs }: { every: readonly ListedRunRecord[]; runs: Sho
       <legend className="sr-only">Show</legend>
       {choices.map((item) => {
         const is_used = every.some((run) => shownStatus(run, waiting) === item);
-        // Older runs may have any status, but those that wait for the user are few and known.
-        const may_match = is_used || (is_incomplete && item !== 'needs_you' && item !== 'input_required');
+        const may_match = is_used || (item === 'needs_you' ? waiting.size > 0 : is_incomplete);
         if (item !== undefined && !may_match && item !== status) return null;
         return (
           <button

@@ -9,7 +9,7 @@ import { Button, buttonClass } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { rowMarkClass } from '../../ui/row-class.ts';
 import { Screen } from '../../ui/screen.tsx';
-import { CommandLine, ListNote, QueryState } from '../../ui/states.tsx';
+import { ApiLink, CommandLine, ListNote, QueryState } from '../../ui/states.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { useWaitingRuns } from '../../waiting/use-waiting.ts';
@@ -172,7 +172,8 @@ function NoTeams({ onBegin }: { onBegin: (template?: string) => void }) {
   return (
     <div className="mx-auto flex max-w-3xl flex-col items-center gap-4 px-4 py-12 text-center">
       <p className="text-prose">
-        No teams yet. A team is a group of agents that work together. Start with one of these:
+        No teams yet. A team is a group of agents that work together on the steps of a run. Start with one of
+        these:
       </p>
       <ul className="grid w-full gap-3 md:grid-cols-3">
         {templates.map(({ id, title, what }) => (
@@ -190,6 +191,7 @@ function NoTeams({ onBegin }: { onBegin: (template?: string) => void }) {
       </ul>
       <Button onClick={() => onBegin()}>New blank team</Button>
       <CommandLine command="svc teams create --file team.json" />
+      <ApiLink operation="createTeam" />
     </div>
   );
 }

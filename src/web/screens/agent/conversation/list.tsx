@@ -7,6 +7,7 @@ import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useMarkSeen } from '../../../api/seen.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
+import { belowClass } from '../../../ui/below-class.ts';
 import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
@@ -55,7 +56,7 @@ export function TranscriptList({
   const after = items[frame.end - 1]?.seq;
   return (
     <CardKeysContext value={card_keys}>
-      <div className="relative min-h-0 flex-1">
+      <div className="relative flex min-h-0 flex-1 flex-col">
         <div
           ref={frame.scroller}
           onScroll={frame.onScroll}
@@ -64,7 +65,7 @@ export function TranscriptList({
           aria-label="Conversation"
           // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
           tabIndex={0}
-          className="scroll-y h-full scroll-pt-8"
+          className="scroll-y min-h-0 flex-1 scroll-pt-8"
         >
           <div ref={frame.content} className={cx(COLUMN, 'flex flex-col gap-2 py-3')}>
             {frame.hasOlder ? (
@@ -120,11 +121,11 @@ function Turns({
 /** The ways to open cards that are out of view, and to the end. */
 function Pills({ cards: { ids, unseen, visit }, frame }: { cards: OpenCards; frame: Window }) {
   return (
-    <div className="-translate-x-1/2 absolute bottom-3 left-1/2 flex gap-2">
+    <div className={cx(belowClass, 'md:-translate-x-1/2 md:left-1/2')}>
       {unseen > 0 && (
         <Button
           onClick={() => visit(ids[0])}
-          className="rounded-full bg-raised text-needs shadow-overlay"
+          className="rounded-full bg-raised text-needs md:shadow-overlay"
           icon={<TriangleAlert aria-hidden />}
         >
           {unseen} {unseen === 1 ? 'question' : 'questions'}
@@ -136,7 +137,7 @@ function Pills({ cards: { ids, unseen, visit }, frame }: { cards: OpenCards; fra
       {!frame.live && (
         <Button
           onClick={frame.followNewest}
-          className="min-w-32 rounded-full bg-raised shadow-overlay"
+          className="min-w-32 rounded-full bg-raised md:shadow-overlay"
           icon={<ArrowDown aria-hidden />}
         >
           {frame.news > 0 ? `${frame.news} new` : 'Jump to latest'}

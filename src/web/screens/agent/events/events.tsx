@@ -1,6 +1,5 @@
 /** The Events tab: every event of an agent's log with its number, its JSON and a URL. */
 import { useLocation, useNavigate, useSearch } from '@tanstack/react-router';
-import { ArrowDown } from 'lucide-react';
 import { type FormEvent, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { type EventType, eventTypes } from '../../../../core/event.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
@@ -10,6 +9,7 @@ import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { Segmented } from '../../../ui/segmented.tsx';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { ToEnd } from '../../../ui/to-end.tsx';
 import { type Counts, formatCount, withCounts } from './counts.ts';
 import { EventList, type EventListHandle } from './event-list.tsx';
 import { groupEvents, singleEvents } from './groups.ts';
@@ -86,16 +86,7 @@ function Events({ agent }: { agent: AgentRecord }) {
             onMark={(seq) => void navigate({ ...IN_PLACE, search: true, hash: `e${seq}` })}
           />
         )}
-        {!is_empty && (!follows || range.newer) && (
-          <Button
-            className="absolute right-4 bottom-3 min-w-28 shadow-overlay"
-            icon={<ArrowDown aria-hidden />}
-            title="End"
-            onClick={toEnd}
-          >
-            Jump to latest
-          </Button>
-        )}
+        {!is_empty && (!follows || range.newer) && <ToEnd onClick={toEnd}>Jump to latest</ToEnd>}
       </div>
     </div>
   );

@@ -1,6 +1,6 @@
 /** The Output tab: numbered lines, followed live, with a search and a URL for every line. */
 import { useLocation, useNavigate } from '@tanstack/react-router';
-import { ArrowDown, ArrowDownToLine, ChevronDown, ChevronUp, Clock, Search, WrapText } from 'lucide-react';
+import { ArrowDownToLine, ChevronDown, ChevronUp, Clock, Search, WrapText } from 'lucide-react';
 import { type FormEvent, type RefObject, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useMarkSeen } from '../../../api/seen.ts';
@@ -13,6 +13,7 @@ import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping, MOD } from '../../../ui/keys.ts';
 import { useNarrow } from '../../../ui/media.ts';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { ToEnd } from '../../../ui/to-end.tsx';
 import { ChosenBar } from './chosen-bar.tsx';
 import { Download } from './download.tsx';
 import { EndLine } from './end-line.tsx';
@@ -82,14 +83,9 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
           end={<EndLine agent={agent} />}
         />
         {!follows && (
-          <Button
-            className="absolute right-4 bottom-3 min-w-28 shadow-overlay"
-            icon={<ArrowDown aria-hidden />}
-            title="End"
-            onClick={() => list.current?.toEnd()}
-          >
+          <ToEnd onClick={() => list.current?.toEnd()}>
             {unseen > 0 ? `${unseen.toLocaleString('en')} new` : 'Jump to latest'}
-          </Button>
+          </ToEnd>
         )}
       </div>
       {log.failure !== null && (
