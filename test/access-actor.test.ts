@@ -24,6 +24,7 @@ import { ActorService } from '../src/link/proto/actor_pb.ts';
 import { mintToken, type TokenSettings } from '../src/link/trust/tokens.ts';
 import { toProblem } from '../src/link/wire.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { is_long } from '../src/testing/long.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 const PASSWORD = 'quite a long password';
@@ -414,9 +415,11 @@ test('every method allows exactly what the credential, role and step of the call
       wrong.push([`${method} by ${credential.name} as ${act_as ?? 'itself'}`, { got, wants: expected }]);
   };
   const ending: [Credential, Actor | undefined][] = [];
-  for (const method of Object.keys(rows) as ActorMethod[]) {
-    for (const credential of credentials) {
-      for (const act_as of acted_as) {
+  for (const [row, method] of (Object.keys(rows) as ActorMethod[]).entries()) {
+    for (const [column, credential] of credentials.entries()) {
+      for (const [at, act_as] of acted_as.entries()) {
+        // In `npm test`, an invalid credential acts as two of the eight actors, and as other ones in the next method.
+        if (credential.kind === 'nobody' && (row + column + at) % 4 !== 0 && !is_long) continue;
         const expected_result = refusalOf(method, credential, act_as);
         if (method === 'run-complete' && expected_result === null) ending.push([credential, act_as]);
         else await check(method, credential, act_as, expected_result);
@@ -437,7 +440,7 @@ test('every method allows exactly what the credential, role and step of the call
   for (const who of ['lead@a', 'hand@a', 'lead@b', 'hand@b'])
     expect([who, await call('whoami', {}, tokens[who]!)]).toEqual([who, 'unauthorized']);
   expect(wrong).toEqual([]);
-  expect(cells).toBeGreaterThan(4_000);
+  expect(cells).toBeGreaterThan(is_long ? 4_000 : 2_000);
   expect(plane.log).not.toContain('an actor call failed');
 });
 

@@ -22,14 +22,23 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
+import {
+  AttackFixture,
+  attacksByTurns,
+  confinementMissing,
+  confinements,
+} from '../../src/testing/attack-fixture.ts';
 import { SVC } from '../../src/testing/plane.ts';
 
 const SECRET = 'a secret of the service, sesame';
 
-describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode) => {
+const modes = confinements.filter(({ sandbox }) => sandbox);
+
+describe.each(modes)('with $name', (mode) => {
   const missing = confinementMissing(mode) ?? (mode.run_as ? mountsMissing() : null);
-  const attack = test.skipIf(missing !== null);
+  /** For what only this mode has. */
+  const attackHere = test.skipIf(missing !== null);
+  const attack = mode.run_as && mountsMissing() !== null ? attackHere : attacksByTurns(modes, mode);
   const note = missing === null ? '' : ` (needs ${missing})`;
   let fixture: AttackFixture;
   /** A folder of the machine, outside of the attack fixture. */
@@ -135,7 +144,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   });
 
   if (!mode.remote) {
-    attack(`the plane warns at startup about files whose replacements agents would see${note}`, async () => {
+    attackHere(`the plane warns at startup about files whose replacements agents would see${note}`, async () => {
       // In the folder that contains the repositories, which running agents see.
       const secret = join(dirname(fixture.repos), 'secret');
       await writeFile(secret, 'x'.repeat(64), { mode: 0o644 });
@@ -148,7 +157,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   }
 
   if (mode.remote) {
-    attack(`a worktree root from the registry gives others no access${note}`, async () => {
+    attackHere(`a worktree root from the registry gives others no access${note}`, async () => {
       const name = async (root: string | null) => {
         const params = { node_id: fixture.node_id };
         const record = { default_worktree_root: root };

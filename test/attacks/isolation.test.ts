@@ -11,6 +11,7 @@ import { sleep } from '../../src/base/async.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
 import {
   AttackFixture,
+  attacksByTurns,
   type Confined,
   confinementMissing,
   confinements,
@@ -41,9 +42,11 @@ const swapper = (script: string, path: string, target: string) => [
   target,
 ];
 
+const sandboxes = confinements.filter(({ sandbox }) => sandbox);
+
 describe.each(confinements)('with $name', (mode) => {
   const missing = confinementMissing(mode);
-  const attack = test.skipIf(missing !== null);
+  const attack = mode.sandbox ? attacksByTurns(sandboxes, mode) : test.skipIf(missing !== null);
   /** For attacks that only a sandbox prevents. */
   const sandboxed = (name: string, body: () => Promise<void>) => {
     if (mode.sandbox) attack(name, body);
