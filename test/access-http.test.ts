@@ -853,7 +853,11 @@ test('the table has a row for every route', () => {
 
 /** All callers, in three groups. `cells_min` is the minimum number of responses to compare. */
 const groups: { name: string; has: (requester: Requester) => boolean; cells_min: number }[] = [
-  { name: 'sign-ins and invalid tokens', has: ({ caller }) => !caller?.grant, cells_min: is_long ? 4_300 : 2_000 },
+  {
+    name: 'sign-ins and invalid tokens',
+    has: ({ caller }) => !caller?.grant,
+    cells_min: is_long ? 4_300 : 2_000,
+  },
   {
     name: 'API tokens by scope',
     has: ({ caller }) => caller?.grant?.limits === null,

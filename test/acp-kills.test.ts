@@ -36,7 +36,7 @@ async function wholeTurn(between: { onRequest?: () => Promise<void>; begun?: () 
   return stopReviving();
 }
 
-test('a turn with a permission review is complete', async () => {
+longTest('a turn with a permission review is complete', async () => {
   plane = await share();
   await wholeTurn();
   await expectFullTurn(conversation!);

@@ -10,6 +10,7 @@ import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL, type ShellResult } from '../src/testing/agent-shell.ts';
+import { is_long, longTest } from '../src/testing/long.ts';
 import { freePort, SVC, TestPlane } from '../src/testing/plane.ts';
 
 const SECRET = 'a shared secret of more than 32 bytes';
@@ -227,7 +228,7 @@ test('in mtls, agents need no certificate, the plane’s authenticates an operat
   const guarded = await TestPlane.open({ env: { ...WITH_NODES, ...mtls } });
   const joined = await TestAgentNode.open(guarded);
   try {
-    await answersAsOperator(guarded);
+    if (is_long) await answersAsOperator(guarded);
     const agent = await guarded.agent('svc actor whoami');
     await guarded.finished(agent.id);
     expect(JSON.parse((await guarded.output(agent.id)).toString())).toMatchObject({ agent_id: agent.id });
@@ -280,7 +281,7 @@ async function answersAsOperator(operated: TestPlane): Promise<void> {
   ]);
 }
 
-test('svc actor works without TLS', async () => {
+longTest('svc actor works without TLS', async () => {
   const open = await TestPlane.open({ env: { ...WITH_NODES, SVC_INTERNAL_GRPC_SECURITY_MODE: 'disabled' } });
   try {
     const agent = await open.agent('env | grep -c ^SVC_ACTOR_ENDPOINT=http: && svc actor whoami');

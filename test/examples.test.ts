@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { isRunOver, type Run } from '../src/features/runs/rules/run.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -28,16 +29,27 @@ async function stepsOf({ id: run_id, team_id }: Run) {
   return Object.fromEntries(steps.map((step) => [step.step_key, step]));
 }
 
-test('the pipeline counts and packs a repository, and its report has the result of every step', async () => {
-  plane = await TestPlane.open();
-  const repository = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\ntwo\n', 'b.json': '{}\n' });
-  const run = await runExample('pipeline', { repository });
-  expect(run).toMatchObject({ status: 'completed', error: null });
-  const { checkout, ...counted } = (run.output as { report: { steps: Record<string, unknown> } }).report
-    .steps;
-  expect(checkout).toMatchObject({ commit: expect.stringMatching(/^[0-9a-f]{40}$/) });
-  expect(counted).toMatchObject({ files: 2, lines: 3, json: 1, package: { size_bytes: expect.any(Number) } });
-});
+longTest(
+  'the pipeline counts and packs a repository, and its report has the result of every step',
+  async () => {
+    plane = await TestPlane.open();
+    const repository = makeRepository(join(plane.folder, 'repo'), {
+      'a.txt': 'one\ntwo\n',
+      'b.json': '{}\n',
+    });
+    const run = await runExample('pipeline', { repository });
+    expect(run).toMatchObject({ status: 'completed', error: null });
+    const { checkout, ...counted } = (run.output as { report: { steps: Record<string, unknown> } }).report
+      .steps;
+    expect(checkout).toMatchObject({ commit: expect.stringMatching(/^[0-9a-f]{40}$/) });
+    expect(counted).toMatchObject({
+      files: 2,
+      lines: 3,
+      json: 1,
+      package: { size_bytes: expect.any(Number) },
+    });
+  },
+);
 
 test('the pipeline skips the package if a check fails, and still writes its report', async () => {
   plane = await TestPlane.open();

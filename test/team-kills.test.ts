@@ -13,7 +13,7 @@ import type { Mail } from '../src/features/mailbox/rules/mail.ts';
 import { isRunOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { retryWhileUnreachable } from '../src/testing/conversation.ts';
-import { firstOf, killCount } from '../src/testing/long.ts';
+import { firstOf, killCount, longTest } from '../src/testing/long.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
 import { random } from '../src/testing/writers.ts';
 
@@ -148,26 +148,30 @@ async function promptsTo(agent_id: string): Promise<string[]> {
     .map((text) => text.replaceAll('\\"', '"'));
 }
 
-test(`a plane that is killed ${KILLS} times at random moments neither repeats nor skips a step`, {
-  timeout: 60_000 + KILLS * 15_000,
-}, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
-  const next = random(SEED);
-  let run = await begin();
-  for (let kill = 0; kill < KILLS; kill++) {
-    if (isRunOver(await runOf(run))) {
-      await expectWhole(run);
-      run = await begin();
+longTest(
+  `a plane that is killed ${KILLS} times at random moments neither repeats nor skips a step`,
+  {
+    timeout: 60_000 + KILLS * 15_000,
+  },
+  async () => {
+    plane = await TestPlane.open({ env: WITH_NODES });
+    const next = random(SEED);
+    let run = await begin();
+    for (let kill = 0; kill < KILLS; kill++) {
+      if (isRunOver(await runOf(run))) {
+        await expectWhole(run);
+        run = await begin();
+      }
+      await sleep(next() * 700);
+      if (!isRunOver(await runOf(run))) await send(run);
+      await plane.kill();
+      await sleep(next() * 200);
+      await plane.start();
     }
-    await sleep(next() * 700);
-    if (!isRunOver(await runOf(run))) await send(run);
-    await plane.kill();
-    await sleep(next() * 200);
-    await plane.start();
-  }
-  await over(run);
-  await expectWhole(run);
-});
+    await over(run);
+    await expectWhole(run);
+  },
+);
 
 const PLACES = [
   'step_prepared',

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterEach, beforeEach, expect } from 'vitest';
 import { browserTest, mainScreens, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -33,7 +34,7 @@ async function fillJoin(page: Page, pin: string): Promise<void> {
   await page.getByLabel('Password').fill(ROOT.password);
 }
 
-browserTest.for(mainScreens)(
+browserTest.for(firstOf(1, mainScreens))(
   'a new user gets from the printed link to the diff of the first agent, on the screen of a %s',
   async (screen) => {
     const { url, pin } = await challenge();

@@ -9,10 +9,12 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import {
   browserTest,
   longBrowserTest,
+  mainScreens,
   sharedBrowser,
   signIn,
   type WatchedPage,
 } from '../src/testing/browser.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -75,7 +77,7 @@ browserTest('a run shows what its members changed, with links to the diffs', asy
     ],
   });
   const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: {} });
-  for (const screen of ['desk', 'phone'] as const) {
+  for (const screen of firstOf(1, mainScreens)) {
     const { page, errors } = await open(screen);
     await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
     const changes = page.getByRole('region', { name: 'Changes' });

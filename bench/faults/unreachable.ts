@@ -1,13 +1,12 @@
 /** Requests for agents whose node is unreachable, with the real program in network namespaces. */
 
 import { hasNamespaces } from '../../src/testing/namespaces.ts';
-import { requestUnreachable, type UnreachableState } from '../../src/testing/unreachable-nodes.ts';
+import { requestUnreachable, unreachableStates } from '../../src/testing/unreachable-nodes.ts';
 import { median } from '../figure.ts';
 import { type FaultRow, ms, Tally } from './row.ts';
 
 const ANSWER_MS_MAX = 2_000;
 const ROW_MS_MAX = 600_000;
-const states: readonly UnreachableState[] = ['stopped', 'killed', 'partitioned', 'closed port', 'black hole'];
 
 export const unreachable: FaultRow = {
   number: 49,
@@ -24,14 +23,14 @@ export const unreachable: FaultRow = {
     }
     const phases = ['connected', 'suspect', 'unreachable'] as const;
     const answers = await requestUnreachable(
-      { n, phases, within_ms: 10 * ANSWER_MS_MAX },
+      { states: unreachableStates, n, phases, within_ms: 10 * ANSWER_MS_MAX },
       AbortSignal.timeout(ROW_MS_MAX),
     );
     for (const { state, action, status, ms: took_ms } of answers) {
       tally.case(status === 502, `${state}: ${status} for ${action}`);
       tally.check(took_ms <= ANSWER_MS_MAX, `${state}: ${action} took ${ms(took_ms)}`);
     }
-    for (const state of states) {
+    for (const state of unreachableStates) {
       const took = answers.filter((answer) => answer.state === state).map((answer) => answer.ms);
       tally.check(took.length === n, `${state}: ${took.length} of ${n} requests`);
       tally.measure(

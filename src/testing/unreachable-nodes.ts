@@ -9,12 +9,14 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { unshared } from './namespaces.ts';
 
-export type UnreachableState = 'stopped' | 'killed' | 'partitioned' | 'closed port' | 'black hole';
+export const unreachableStates = ['killed', 'partitioned', 'black hole', 'stopped', 'closed port'] as const;
+export type UnreachableState = (typeof unreachableStates)[number];
 
 /** The statuses in which the plane shows a node over time. A disconnected node gets requests in each of them. */
 export type UnreachablePhase = 'connected' | 'suspect' | 'unreachable';
 
 export interface UnreachableOptions {
+  states: readonly UnreachableState[];
   /** Number of consecutive requests for each state. */
   n: number;
   phases: readonly UnreachablePhase[];

@@ -144,16 +144,19 @@ describe.each(modes)('with $name', (mode) => {
   });
 
   if (!mode.remote) {
-    attackHere(`the plane warns at startup about files whose replacements agents would see${note}`, async () => {
-      // In the folder that contains the repositories, which running agents see.
-      const secret = join(dirname(fixture.repos), 'secret');
-      await writeFile(secret, 'x'.repeat(64), { mode: 0o644 });
-      await fixture.plane.kill('SIGTERM');
-      await fixture.plane.start({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET_FILE: secret });
-      expect(fixture.plane.log).toContain(`if ${secret} is replaced, running agents see the new file`);
-      expect(fixture.plane.log).not.toContain(`replaces ${machine}`);
-      expect(await run(fixture.alice, `cat ${secret}`)).not.toContain('xxx');
-    });
+    attackHere(
+      `the plane warns at startup about files whose replacements agents would see${note}`,
+      async () => {
+        // In the folder that contains the repositories, which running agents see.
+        const secret = join(dirname(fixture.repos), 'secret');
+        await writeFile(secret, 'x'.repeat(64), { mode: 0o644 });
+        await fixture.plane.kill('SIGTERM');
+        await fixture.plane.start({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET_FILE: secret });
+        expect(fixture.plane.log).toContain(`if ${secret} is replaced, running agents see the new file`);
+        expect(fixture.plane.log).not.toContain(`replaces ${machine}`);
+        expect(await run(fixture.alice, `cat ${secret}`)).not.toContain('xxx');
+      },
+    );
   }
 
   if (mode.remote) {
