@@ -24,6 +24,8 @@ export interface TestServerOptions {
   wal?: string;
   /** Additional settings. */
   settings?: Readonly<Record<string, string>>;
+  /** Networks from which everybody may connect, such as `10.9.1.0/24`. */
+  clients?: string;
 }
 
 export class TestServer {
@@ -63,7 +65,7 @@ export class TestServer {
   }
 
   /** Creates the data directory. Without `fsync`: tests end the server, not the machine. */
-  async create({ wal, settings = {} }: TestServerOptions = {}): Promise<void> {
+  async create({ wal, settings = {}, clients }: TestServerOptions = {}): Promise<void> {
     await mkdir(this.folder, { recursive: true });
     const user = serverUser();
     if (user !== null) {
@@ -83,6 +85,8 @@ export class TestServer {
     };
     const lines = Object.entries(all).map(([name, value]) => `${name} = '${value}'\n`);
     await appendFile(join(this.data, 'postgresql.conf'), lines.join(''));
+    if (clients !== undefined)
+      await appendFile(join(this.data, 'pg_hba.conf'), `host all all ${clients} trust\n`);
   }
 
   /** Resolves when the server answers. */
