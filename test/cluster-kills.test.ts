@@ -9,11 +9,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import { Problem } from '../src/core/problem.ts';
 import { isRunOver } from '../src/features/runs/rules/run.ts';
-import type { TestAgentNode } from '../src/testing/agent-node.ts';
 import { TestCluster } from '../src/testing/cluster.ts';
-import { ASKER, Conversation, retryWhileUnreachable } from '../src/testing/conversation.ts';
+import { retryWhileUnreachable } from '../src/testing/conversation.ts';
 import { killCount } from '../src/testing/long.ts';
 import { openPace } from '../src/testing/pace.ts';
 import type { TestPlane } from '../src/testing/plane.ts';
@@ -137,21 +135,10 @@ function randomEvent(): (typeof EVENTS)[number] {
   return pick(EVENTS.flatMap((event) => Array.from({ length: event[0] }, () => event)));
 }
 
-/** A plane that has just become active may not be linked to the node yet, and refuses to start an agent there. */
-async function startConversation(plane: TestPlane, home: TestAgentNode): Promise<Conversation> {
-  for (const pace = openPace(); ; await pace()) {
-    try {
-      return await Conversation.start(plane, ASKER, { prompt: 'Ask.', home });
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== 'node_unreachable') throw error;
-    }
-  }
-}
-
 /** A conversation that asks for permission before the event, and is answered through another plane after it. */
 async function askAcross(event: () => Promise<void>): Promise<void> {
   const [first, second] = [pick(cluster.planes), pick(cluster.planes)];
-  const conversation = await startConversation(first, pick(cluster.nodes));
+  const conversation = await cluster.startAsker(first, pick(cluster.nodes));
   try {
     const [review] = await conversation.pending();
     await event();

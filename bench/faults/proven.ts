@@ -39,7 +39,7 @@ export const takeovers: FaultRow = {
 export const disturbances = longRow({
   number: 51,
   fault:
-    'planes that share a database: the active one suspended for a minute, clocks an hour ahead and behind, and takeovers during pg_dump, a long serializable transaction and foreign locks on rows and tables',
+    'planes that share a database: the active one suspended for a minute, clocks an hour ahead and behind, and takeovers during pg_dump, a long serializable transaction and foreign locks on tables',
   expected: 'no byte or approval is lost or repeated, and a plane that was replaced changes nothing',
   test: 'cluster-faults',
 });

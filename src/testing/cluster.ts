@@ -1,9 +1,10 @@
 /** Several real planes that share a database, and a node, each in a process of its own. */
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Problem } from '../core/problem.ts';
 import type { PlaneRecord } from '../features/cluster/rules.ts';
 import { TestAgentNode, WITH_NODES } from './agent-node.ts';
-import { retryWhileUnreachable } from './conversation.ts';
+import { ASKER, Conversation, retryWhileUnreachable } from './conversation.ts';
 import { openPace } from './pace.ts';
 import { TestPlane } from './plane.ts';
 import { createDatabase, type TestDatabase } from './postgres.ts';
@@ -103,6 +104,17 @@ export class TestCluster {
     const planes = await this.until(running[0]!, (found) => found[0]?.state === 'active');
     const active = running.find((plane) => plane.env.SVC_CLUSTER_NAME === planes[0]!.name)!;
     return { active, standby: running.find((plane) => plane !== active)! };
+  }
+
+  /** An agent that asks. A plane that has just become active may not be linked to the node yet, and refuses to start it. */
+  async startAsker(plane: TestPlane, home = this.node): Promise<Conversation> {
+    for (const pace = openPace(); ; await pace()) {
+      try {
+        return await Conversation.start(plane, ASKER, { prompt: 'Ask.', home });
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== 'node_unreachable') throw error;
+      }
+    }
   }
 
   /** Ends all processes, deletes their folders, and drops the database. */
