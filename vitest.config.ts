@@ -13,9 +13,17 @@ import { storeTests } from './test/store-tests.ts';
 process.env.NODE_COMPILE_CACHE = COMPILED;
 
 /** Files of the whole program that `npm test` leaves to `npm run test:long`: floods, long waits, pictures of all screens. */
-const long = ['cluster-kills', 'link-disk', 'link-silence', 'many-sessions', 'web-acp-v2', 'web-screens'].map(
-  (name) => `test/${name}.test.ts`,
-);
+const long = [
+  'cluster-faults',
+  'cluster-kills',
+  'cluster-network',
+  'link-disk',
+  'link-silence',
+  'many-sessions',
+  'postgresql-disk',
+  'web-acp-v2',
+  'web-screens',
+].map((name) => `test/${name}.test.ts`);
 /** Files of which `npm test` runs some tests or cases, and `npm run test:long` all: `src/testing/long.ts`. */
 const partly_long = globSync('test/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
   /testing\/long\.ts|\blong\w*BrowserTest\b|confinements/.test(

@@ -10,7 +10,15 @@ import { conflicts } from './faults/conflicts.ts';
 import { force, timing } from './faults/guessing.ts';
 import { malformed } from './faults/malformed.ts';
 import { folders, repositories } from './faults/paths.ts';
-import { access, escapes, kills, takeovers } from './faults/proven.ts';
+import {
+  access,
+  disturbances,
+  escapes,
+  fullDatabase,
+  kills,
+  partitions,
+  takeovers,
+} from './faults/proven.ts';
 import type { FaultRow, Outcome } from './faults/row.ts';
 import { bodies, origins, slowness, smuggling } from './faults/sockets.ts';
 import { targets } from './faults/targets.ts';
@@ -38,6 +46,9 @@ const rows: readonly FaultRow[] = [
   escapes,
   unreachable,
   takeovers,
+  disturbances,
+  partitions,
+  fullDatabase,
 ];
 const [FIRST, LAST] = [rows[0]!.number, rows.at(-1)!.number];
 const USAGE = `npm run faults -- <row|range|all> [--n N --seed S --write]; rows are ${FIRST} to ${LAST}`;

@@ -6,7 +6,6 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createClient } from '@connectrpc/connect';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -24,6 +23,7 @@ import { ActorService } from '../src/link/proto/actor_pb.ts';
 import { mintToken, type TokenSettings } from '../src/link/trust/tokens.ts';
 import { toProblem } from '../src/link/wire.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { ASKER } from '../src/testing/conversation.ts';
 import { is_long } from '../src/testing/long.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
@@ -33,11 +33,6 @@ const settings: TokenSettings = {
   issuer: 'svc',
   audience: 'svc-internal',
 };
-const ASKER = [
-  process.execPath,
-  fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
-  'permission',
-];
 
 let plane: TestPlane;
 let listener: Connection;

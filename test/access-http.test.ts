@@ -7,7 +7,6 @@
 import { createECDH, randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isPublic, pathParams, type Route } from '../src/api/route.ts';
 import { type OperationId, operationIds, routes } from '../src/api/routes.ts';
@@ -24,6 +23,7 @@ import type { Step } from '../src/features/runs/rules/run.ts';
 import { mintToken } from '../src/link/trust/tokens.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { Authenticator } from '../src/testing/authenticator.ts';
+import { ASKER } from '../src/testing/conversation.ts';
 import { is_long } from '../src/testing/long.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
@@ -171,11 +171,6 @@ const light = {} as { id: string; over: string; again: string };
 const mails = new Map<string, string>();
 
 /** An agent that requests permission in its turn, and waits. */
-const ASKER = [
-  process.execPath,
-  fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
-  'permission',
-];
 
 /** An agent that sends an elicitation in its turn, and waits. */
 const ELICITING = [...ASKER.slice(0, -1), 'elicits'];

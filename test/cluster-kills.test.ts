@@ -1,36 +1,31 @@
 /**
- * Three planes share a database, and two nodes run agents. Planes, nodes and connections to PostgreSQL end at random moments. At
- * the end, every client has what the agents wrote, once and in order, every approval has reached its agent, and every
+ * Three planes share a database, and three nodes run agents. Planes, nodes, PostgreSQL, connections to it and commits are lost at
+ * random moments. At the end, every client has what the agents wrote, once and in order, every approval has reached its agent, and every
  * step of a run was done once.
  *
  * To run more kills, or others: `SVC_TEST_KILLS=300 SVC_TEST_SEED=7 npm run test:long -- test/cluster-kills.test.ts`.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, expect } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import { Problem } from '../src/core/problem.ts';
 import { isRunOver } from '../src/features/runs/rules/run.ts';
-import type { TestAgentNode } from '../src/testing/agent-node.ts';
 import { TestCluster } from '../src/testing/cluster.ts';
-import { Conversation, retryWhileUnreachable } from '../src/testing/conversation.ts';
+import { retryWhileUnreachable } from '../src/testing/conversation.ts';
 import { killCount } from '../src/testing/long.ts';
 import { openPace } from '../src/testing/pace.ts';
 import type { TestPlane } from '../src/testing/plane.ts';
-import { execute, postgresTest as test } from '../src/testing/postgres.ts';
+import { execute } from '../src/testing/postgres.ts';
+import type { LostPart } from '../src/testing/postgres-proxy.ts';
+import { TestServer, postgresServerTest as test } from '../src/testing/postgres-server.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
 const KILLS = killCount(40, 40);
 const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_128);
 const NAMES = ['a', 'b', 'c'];
-const ASKER = [
-  process.execPath,
-  fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
-  'permission',
-];
 const STEPS = ['s1', 's2', 's3', 's4'];
 
+let server: TestServer;
 let cluster: TestCluster;
 afterEach(() => cluster?.close());
 
@@ -46,6 +41,10 @@ const EVENTS: readonly [weight: number, name: string, event: () => Promise<void>
   [1, 'active plane cut off from PostgreSQL until it is replaced', cutOffActivePlane],
   [2, 'all connections to PostgreSQL lost', endConnections],
   [2, 'kill -9 of a node', killNode],
+  [2, 'restart of PostgreSQL without a checkpoint', restartServer],
+  [2, 'connections ended in the middle of COMMIT', endCommits],
+  [2, 'commit lost', () => loseCommit('request')],
+  [2, 'answer to a commit lost', () => loseCommit('answer')],
 ];
 
 async function killPlane(plane: TestPlane, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
@@ -88,6 +87,31 @@ async function endConnections(): Promise<void> {
   );
 }
 
+async function restartServer(): Promise<void> {
+  await server.kill();
+  await server.start();
+}
+
+/** Commits wait for a standby that does not exist, and the connections that wait are ended: their outcome is unknown. */
+async function endCommits(): Promise<void> {
+  const { url } = server;
+  await execute(url, "ALTER SYSTEM SET synchronous_standby_names = 'absent'");
+  await execute(url, 'SELECT pg_reload_conf()');
+  try {
+    const end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    for (const pace = openPace(); (await execute(url, end)).length === 0; ) await pace();
+  } finally {
+    await execute(url, 'ALTER SYSTEM RESET synchronous_standby_names');
+    await execute(url, 'SELECT pg_reload_conf()');
+  }
+}
+
+async function loseCommit(part: LostPart): Promise<void> {
+  const proxy = cluster.proxyOf((await cluster.roles()).active);
+  proxy.loseCommit(part);
+  await proxy.untilLost();
+}
+
 /** Waits until all planes live, and all nodes are linked to the active one. Starts planes that have been replaced. */
 async function recovered(): Promise<void> {
   for (const pace = openPace(); ; await pace()) {
@@ -111,21 +135,10 @@ function randomEvent(): (typeof EVENTS)[number] {
   return pick(EVENTS.flatMap((event) => Array.from({ length: event[0] }, () => event)));
 }
 
-/** A plane that has just become active may not be linked to the node yet, and refuses to start an agent there. */
-async function startConversation(plane: TestPlane, home: TestAgentNode): Promise<Conversation> {
-  for (const pace = openPace(); ; await pace()) {
-    try {
-      return await Conversation.start(plane, ASKER, { prompt: 'Ask.', home });
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== 'node_unreachable') throw error;
-    }
-  }
-}
-
 /** A conversation that asks for permission before the event, and is answered through another plane after it. */
 async function askAcross(event: () => Promise<void>): Promise<void> {
   const [first, second] = [pick(cluster.planes), pick(cluster.planes)];
-  const conversation = await startConversation(first, pick(cluster.nodes));
+  const conversation = await cluster.startAsker(first, pick(cluster.nodes));
   try {
     const [review] = await conversation.pending();
     await event();
@@ -180,27 +193,34 @@ async function expectDone({ params, file }: Awaited<ReturnType<typeof beginRun>>
   expect(lines).toEqual(STEPS.map((key) => `${key} 1`));
 }
 
-test(`nothing is lost or repeated by ${KILLS} kills (seed ${SEED})`, {
+test(`nothing is lost or repeated by ${KILLS} faults (seed ${SEED})`, {
   timeout: 120_000 + KILLS * 60_000,
 }, async () => {
-  cluster = await TestCluster.open(NAMES, 2);
+  // A server of its own, because it is restarted. The connections of lost commits stay open.
+  server = await TestServer.open({ settings: { max_connections: '300' } });
+  cluster = await TestCluster.open(NAMES, { nodes: 3, database: server });
   const groups = await Promise.all(
     cluster.nodes.map(async (node, i) => {
-      const plane = cluster.planes[i + 1]!;
-      return { plane, node, writers: await startWriters(plane, node, MIXED.slice(2 * i, 2 * i + 2)) };
+      const plane = cluster.planes[i]!;
+      const kinds = MIXED.filter((_, at) => at % cluster.nodes.length === i);
+      return { plane, node, writers: await startWriters(plane, node, kinds) };
     }),
   );
   const counts = new Map<string, number>();
-  for (let kill = 0; kill < KILLS; kill++) {
+  for (let n = 0; n < KILLS; n++) {
     const [, name, event] = randomEvent();
     counts.set(name, (counts.get(name) ?? 0) + 1);
-    const run = await beginRun(kill);
-    await askAcross(async () => {
-      await sleep(next() * 500);
-      await event();
-      await recovered();
-    });
-    await expectDone(run);
+    try {
+      const run = await beginRun(n);
+      await askAcross(async () => {
+        await sleep(next() * 500);
+        await event();
+        await recovered();
+      });
+      await expectDone(run);
+    } catch (error) {
+      throw new Error(`fault ${n + 1}, ${name}, with SVC_TEST_SEED=${SEED}`, { cause: error });
+    }
   }
   for (const { plane, node, writers } of groups) await expectNothingLost(plane, node, writers);
   process.stdout.write(`${[...counts].map(([name, count]) => `${count} × ${name}`).join('\n')}\n`);

@@ -1,16 +1,9 @@
 /** Several planes share a PostgreSQL database: one is active, another one takes over, and clients of either notice only a pause. */
-import { fileURLToPath } from 'node:url';
 import { afterEach, expect } from 'vitest';
 import { TestCluster } from '../src/testing/cluster.ts';
-import { Conversation } from '../src/testing/conversation.ts';
+import { ASKER, Conversation } from '../src/testing/conversation.ts';
 import { postgresTest as test } from '../src/testing/postgres.ts';
 import { expectNothingLost, MIXED, startWriters } from '../src/testing/writers.ts';
-
-const ASKER = [
-  process.execPath,
-  fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
-  'permission',
-];
 
 let cluster: TestCluster;
 afterEach(() => cluster?.close());
@@ -65,7 +58,7 @@ test('a plane that is stopped in the middle is replaced, and changes nothing whe
 });
 
 test('a plane with another key does not stand by, and says what to do', async () => {
-  cluster = await TestCluster.open(['a'], 0);
+  cluster = await TestCluster.open(['a'], { nodes: 0 });
   const other = await cluster.prepare('b');
   await expect(other.start()).rejects.toThrow(
     `${other.data_dir}/secret.key is not that of the other control planes: copy it from the data directory of one of them`,

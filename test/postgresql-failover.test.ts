@@ -1,8 +1,9 @@
 /** PostgreSQL fails over to a standby: the plane continues there without loss, or says what may be missing. */
 import { afterEach, beforeEach, expect } from 'vitest';
 import { TestPlane } from '../src/testing/plane.ts';
-import { PostgresPair, postgresPairTest as test } from '../src/testing/postgres-pair.ts';
+import { PostgresPair } from '../src/testing/postgres-pair.ts';
 import { PostgresProxy } from '../src/testing/postgres-proxy.ts';
+import { postgresServerTest as test } from '../src/testing/postgres-server.ts';
 import { expectNothingLost, MIXED, startWriters } from '../src/testing/writers.ts';
 
 let pair: PostgresPair;

@@ -55,7 +55,7 @@ describe.runIf(nginx !== undefined)('behind nginx', () => {
   test('requests succeed and streams continue when the active plane is killed', async () => {
     const url = `http://127.0.0.1:${port}`;
     const env = { SVC_SERVER_BEHIND_PROXY: 'true', SVC_WEB_RP_ORIGIN: url };
-    cluster = await TestCluster.open(['a', 'b'], 1, env);
+    cluster = await TestCluster.open(['a', 'b'], { envOf: () => env });
     await open(cluster.planes.map((plane) => new URL(plane.url).host));
     const { active, standby } = await cluster.roles();
     const client = new Client({ url, token: standby.token });

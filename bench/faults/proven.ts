@@ -25,22 +25,61 @@ export const kills: FaultRow = {
 export const takeovers: FaultRow = {
   number: 50,
   fault:
-    'three planes that share a database, and two nodes: kill -9, SIGTERM and SIGSTOP of planes, planes cut off from PostgreSQL, lost connections, and kill -9 of nodes, at random',
+    'three planes that share a database, and three nodes: kill -9, SIGTERM and SIGSTOP of planes, planes cut off from PostgreSQL, restarts of PostgreSQL, connections lost, also in COMMIT, commits and answers to them lost, and kill -9 of nodes, at random',
   expected: 'no byte, approval or step is lost or repeated, whichever plane a client uses',
   default_n: 100,
   run: async (n, seed) => {
     const tally = new Tally();
-    const set = { SVC_TEST_LONG: '1', SVC_TEST_KILLS: String(n), SVC_TEST_SEED: String(seed) };
-    Object.assign(process.env, set);
-    try {
-      await runTests(tally, ['test/cluster-kills.test.ts']);
-    } finally {
-      for (const name of Object.keys(set)) delete process.env[name];
-    }
+    await runLongTest(tally, 'cluster-kills', { SVC_TEST_KILLS: String(n), SVC_TEST_SEED: String(seed) });
     tally.measure(`${n} faults at random moments`);
     return tally.outcome();
   },
 };
+
+export const disturbances = longRow({
+  number: 51,
+  fault:
+    'planes that share a database: the active one suspended for a minute, clocks an hour ahead and behind, and takeovers during pg_dump, a long serializable transaction and locks of a foreign client',
+  expected: 'no byte or approval is lost or repeated, and a plane that was replaced changes nothing',
+  test: 'cluster-faults',
+});
+
+export const partitions = longRow({
+  number: 52,
+  fault: 'planes that share a database: the network drops all packets of the active one, of both in turn',
+  expected: 'the other one takes over in time, and the one that was cut off is refused afterwards',
+  test: 'cluster-network',
+});
+
+export const fullDatabase = longRow({
+  number: 53,
+  fault: 'no space for the tables of PostgreSQL, then for its write-ahead log',
+  expected: 'the plane says so, agents keep running, and nothing is lost once there is space',
+  test: 'postgresql-disk',
+});
+
+/** A row that a file of tests proves. */
+function longRow({
+  test,
+  ...row
+}: Pick<FaultRow, 'number' | 'fault' | 'expected'> & { test: string }): FaultRow {
+  const run = async () => {
+    const tally = new Tally();
+    await runLongTest(tally, test);
+    return tally.outcome();
+  };
+  return { ...row, default_n: 1, run };
+}
+
+async function runLongTest(tally: Tally, name: string, env: Record<string, string> = {}): Promise<void> {
+  const set = { SVC_TEST_LONG: '1', ...env };
+  Object.assign(process.env, set);
+  try {
+    await runTests(tally, [`test/${name}.test.ts`]);
+  } finally {
+    for (const key of Object.keys(set)) delete process.env[key];
+  }
+}
 
 export const access: FaultRow = {
   number: 46,

@@ -1,13 +1,34 @@
 /** Several real planes that share a database, and a node, each in a process of its own. */
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Problem } from '../core/problem.ts';
 import type { PlaneRecord } from '../features/cluster/rules.ts';
 import { TestAgentNode, WITH_NODES } from './agent-node.ts';
-import { retryWhileUnreachable } from './conversation.ts';
+import { ASKER, Conversation, retryWhileUnreachable } from './conversation.ts';
 import { openPace } from './pace.ts';
 import { TestPlane } from './plane.ts';
 import { createDatabase, type TestDatabase } from './postgres.ts';
 import { PostgresProxy } from './postgres-proxy.ts';
+
+export interface ClusterOptions {
+  /** The number of nodes; absent: one. */
+  nodes?: number;
+  /** Additional environment variables of a plane. */
+  envOf?: (name: string) => Record<string, string>;
+  /** An empty database; absent: one on the server of the test run. The cluster drops it. */
+  database?: TestDatabase;
+}
+
+/** The environment of one of several planes. */
+export function clusterEnv(name: string, database_url: string): Record<string, string> {
+  return {
+    ...WITH_NODES,
+    SVC_DATABASE_URL: database_url,
+    SVC_SERVER_LOCAL_NODE: 'false',
+    SVC_CLUSTER_LISTEN: '127.0.0.1:0',
+    SVC_CLUSTER_NAME: name,
+  };
+}
 
 export class TestCluster {
   readonly database: TestDatabase;
@@ -21,22 +42,23 @@ export class TestCluster {
     this.database = database;
   }
 
-  /** Starts planes with these names and additional environment variables, and nodes. */
-  static async open(
-    names: readonly string[],
-    nodes = 1,
-    env: Record<string, string> = {},
-  ): Promise<TestCluster> {
-    const database = await createDatabase();
+  /** Starts planes with these names, and nodes. */
+  static async open(names: readonly string[], options: ClusterOptions = {}): Promise<TestCluster> {
+    const { nodes = 1, envOf, database = await createDatabase() } = options;
     const cluster = new TestCluster(database);
-    for (const name of names) await cluster.#addPlane(name, env);
-    for (let n = 1; n <= nodes; n++) {
-      cluster.nodes.push(await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}` }));
+    try {
+      for (const name of names) await cluster.#addPlane(name, envOf?.(name));
+      for (let n = 1; n <= nodes; n++) {
+        cluster.nodes.push(await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}` }));
+      }
+      return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
     }
-    return cluster;
   }
 
-  async #addPlane(name: string, env: Record<string, string>): Promise<void> {
+  async #addPlane(name: string, env: Record<string, string> = {}): Promise<void> {
     const plane = await this.prepare(name, env);
     const first = this.planes[0]!;
     if (plane !== first) await this.copyKey(plane);
@@ -49,16 +71,7 @@ export class TestCluster {
   async prepare(name: string, env: Record<string, string> = {}): Promise<TestPlane> {
     const proxy = await PostgresProxy.open(this.database.url);
     this.proxies.push(proxy);
-    const plane = await TestPlane.prepare({
-      env: {
-        ...WITH_NODES,
-        SVC_DATABASE_URL: proxy.url,
-        SVC_SERVER_LOCAL_NODE: 'false',
-        SVC_CLUSTER_LISTEN: '127.0.0.1:0',
-        SVC_CLUSTER_NAME: name,
-        ...env,
-      },
-    });
+    const plane = await TestPlane.prepare({ env: { ...clusterEnv(name, proxy.url), ...env } });
     this.planes.push(plane);
     return plane;
   }
@@ -93,11 +106,26 @@ export class TestCluster {
     return { active, standby: running.find((plane) => plane !== active)! };
   }
 
-  /** Ends all processes and deletes their folders. */
+  /** An agent that asks. A plane that has just become active may not be linked to the node yet, and refuses to start it. */
+  async startAsker(plane: TestPlane, home = this.node): Promise<Conversation> {
+    for (const pace = openPace(); ; await pace()) {
+      try {
+        return await Conversation.start(plane, ASKER, { prompt: 'Ask.', home });
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== 'node_unreachable') throw error;
+      }
+    }
+  }
+
+  /** Ends all processes, deletes their folders, and drops the database. */
   async close(): Promise<void> {
-    await Promise.all(this.nodes.map((node) => node.close()));
-    await Promise.all(this.planes.map((plane) => plane.close()));
-    await Promise.all(this.proxies.map((proxy) => proxy.close()));
-    await this.database.drop();
+    const parts = [...this.nodes, ...this.planes, ...this.proxies];
+    try {
+      const closed = await Promise.allSettled(parts.map((part) => part.close()));
+      const failed = closed.find((result) => result.status === 'rejected');
+      if (failed) throw failed.reason;
+    } finally {
+      await this.database.drop();
+    }
   }
 }

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { createParser } from 'eventsource-parser';
 import { expect } from 'vitest';
 import { sleep } from '../base/async.ts';
@@ -22,6 +23,13 @@ import { History } from './history.ts';
 import { openPace } from './pace.ts';
 import type { TestPlane } from './plane.ts';
 import { expectSameState } from './refold.ts';
+
+/** An agent that asks for permission in each turn. */
+export const ASKER = [
+  process.execPath,
+  fileURLToPath(new URL('acp-agent.ts', import.meta.url)),
+  'permission',
+];
 
 const SPOOL_KEPT_BYTES = limits.spool_keep_bytes / 2;
 

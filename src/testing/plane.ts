@@ -33,6 +33,8 @@ export interface PlaneOptions {
   data_dir?: string;
   /** The `svc` to run; absent: the one in this source tree. */
   program?: string;
+  /** A network namespace in which the service runs, and its address there. */
+  network?: { netns: string; host: string };
 }
 
 export class TestPlane {
@@ -42,17 +44,19 @@ export class TestPlane {
   readonly work: string;
   readonly #env: Record<string, string>;
   readonly #program: string;
+  readonly #network: PlaneOptions['network'];
   #port = 0;
   #process: ChildProcess | null = null;
   #token: string | null = null;
   #log = '';
 
-  private constructor(folder: string, work: string, { data_dir, env = {}, program = SVC }: PlaneOptions) {
+  private constructor(folder: string, work: string, options: PlaneOptions) {
     this.folder = folder;
-    this.data_dir = data_dir ?? join(folder, 'data');
+    this.data_dir = options.data_dir ?? join(folder, 'data');
     this.work = work;
-    this.#env = env;
-    this.#program = program;
+    this.#env = options.env ?? {};
+    this.#program = options.program ?? SVC;
+    this.#network = options.network;
   }
 
   /** Starts the service and creates the root user. */
@@ -73,7 +77,11 @@ export class TestPlane {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return `http://${this.#listen}`;
+  }
+
+  get #listen(): string {
+    return `${this.#network?.host ?? '127.0.0.1'}:${this.#port}`;
   }
 
   get pid(): number {
@@ -115,9 +123,11 @@ export class TestPlane {
   /** Resolves when the service is ready; rejects with its output if it exits before. The port stays the same after restarts. */
   async start(more: Record<string, string> = {}): Promise<void> {
     this.#port ||= await freePort();
-    const child = spawn(this.#program, ['serve'], {
+    const netns = this.#network ? ['ip', 'netns', 'exec', this.#network.netns] : [];
+    const [command, ...argv] = [...netns, this.#program, 'serve'];
+    const child = spawn(command!, argv, {
       cwd: this.folder,
-      env: { ...this.env, SVC_SERVER_LISTEN: `127.0.0.1:${this.#port}`, ...more },
+      env: { ...this.env, SVC_SERVER_LISTEN: this.#listen, ...more },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#process = child;
@@ -191,6 +201,7 @@ export class TestPlane {
     argv?: string[];
     workdir?: string;
     stdin?: boolean;
+    node_id?: string;
     protocol?: 'auto' | 'acp' | 'plain';
     prompt?: string;
     on_exit?: 'kill' | 'keep';

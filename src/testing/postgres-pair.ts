@@ -1,64 +1,11 @@
 /** A PostgreSQL primary and its streaming standby, which tests promote. They listen on sockets only, and end with `close`. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { appendFile, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { test } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { execute } from './postgres.ts';
 import { programs, serverUser } from './postgres-programs.ts';
-
-const START_MS = 30_000;
-
-const run = promisify(execFile);
-
-/** The same as `test`, but skipped without the programs of PostgreSQL on this machine. */
-export const postgresPairTest = test.skipIf(programs === undefined);
-
-class TestServer {
-  readonly url: string;
-  readonly folder: string;
-  #process: ChildProcess | null = null;
-
-  constructor(folder: string) {
-    this.folder = folder;
-    this.url = `postgres://svc@localhost/postgres?host=${encodeURIComponent(folder)}`;
-  }
-
-  get data(): string {
-    return join(this.folder, 'data');
-  }
-
-  async start(): Promise<void> {
-    const settings = ['-c', 'listen_addresses=', '-c', `unix_socket_directories=${this.folder}`];
-    const options = { cwd: this.folder, stdio: 'ignore', ...serverUser() } as const;
-    this.#process = spawn(join(programs!, 'postgres'), ['-D', this.data, ...settings], options);
-    const end_ms = performance.now() + START_MS;
-    while (!(await this.#answers())) {
-      if (performance.now() >= end_ms || this.#process.exitCode !== null) {
-        throw new Error(`PostgreSQL does not start in ${this.folder}`);
-      }
-      await sleep(50);
-    }
-  }
-
-  /** Ends the server without a checkpoint. */
-  async kill(): Promise<void> {
-    if (this.#process === null || this.#process.exitCode !== null) return;
-    const ended = once(this.#process, 'exit');
-    this.#process.kill('SIGQUIT');
-    await ended;
-  }
-
-  #answers(): Promise<boolean> {
-    return execute(this.url, 'SELECT 1').then(
-      () => true,
-      () => false,
-    );
-  }
-}
+import { run, TestServer } from './postgres-server.ts';
 
 export class PostgresPair {
   readonly primary: TestServer;
@@ -81,17 +28,11 @@ export class PostgresPair {
       if (user !== null) await chown(path, user.uid, user.gid);
     }
     try {
-      const as = { cwd: folder, ...user };
-      const initdb = ['--username=svc', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
-      await run(join(programs!, 'initdb'), [`--pgdata=${primary.data}`, ...initdb], as);
-      await appendFile(
-        join(primary.data, 'postgresql.conf'),
-        'fsync = off\nshared_buffers = 16MB\nautovacuum = off\nhot_standby = on\n',
-      );
+      await primary.create();
       await primary.start();
       const source = [`--host=${primary.folder}`, '--username=svc', '--checkpoint=fast', '--no-sync'];
       const target = [`--pgdata=${standby.data}`, '--write-recovery-conf'];
-      await run(join(programs!, 'pg_basebackup'), [...source, ...target], as);
+      await run(join(programs!, 'pg_basebackup'), [...source, ...target], { cwd: folder, ...user });
       await standby.start();
       return pair;
     } catch (error) {

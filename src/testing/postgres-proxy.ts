@@ -23,6 +23,7 @@ export class PostgresProxy {
   readonly #sockets = new Set<Socket>();
   #target: NetConnectOpts;
   #lose: LostPart | null = null;
+  #lost = Promise.withResolvers<void>();
   #refuse = false;
   #paused = false;
   #frozen = false;
@@ -62,6 +63,12 @@ export class PostgresProxy {
   loseCommit(part: LostPart, refuse = false): void {
     this.#lose = part;
     this.#refuse = refuse;
+    this.#lost = Promise.withResolvers();
+  }
+
+  /** Waits until the commit of `loseCommit` is lost. */
+  async untilLost(): Promise<void> {
+    await this.#lost.promise;
   }
 
   /** Connects new connections with the server at another URL. */
@@ -127,6 +134,7 @@ export class PostgresProxy {
         lost = true;
         const part = this.#lose;
         this.#lose = null;
+        this.#lost.resolve();
         if (part === 'request') return void client.destroy();
       }
       server.write(data);

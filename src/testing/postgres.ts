@@ -34,7 +34,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   await execute(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
   return {
     url: withDatabase(server, name),
-    drop: async () => void (await execute(server, `DROP DATABASE ${name} WITH (FORCE)`)),
+    drop: async () => void (await execute(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   };
 }
 
@@ -45,7 +45,7 @@ export async function createEmptyDatabase(options = ''): Promise<TestDatabase> {
   await execute(server, `CREATE DATABASE ${name} TEMPLATE template0 ${options}`);
   return {
     url: withDatabase(server, name),
-    drop: async () => void (await execute(server, `DROP DATABASE ${name} WITH (FORCE)`)),
+    drop: async () => void (await execute(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   };
 }
 

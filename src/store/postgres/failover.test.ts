@@ -5,8 +5,9 @@ import { silentLog } from '../../base/log.ts';
 import type { Problem } from '../../core/problem.ts';
 import { onlyLong } from '../../testing/long.ts';
 import { createDatabase, execute, postgresTest as it, type TestDatabase } from '../../testing/postgres.ts';
-import { PostgresPair, postgresPairTest } from '../../testing/postgres-pair.ts';
+import { PostgresPair } from '../../testing/postgres-pair.ts';
 import { PostgresProxy } from '../../testing/postgres-proxy.ts';
+import { postgresServerTest } from '../../testing/postgres-server.ts';
 import type { Tx } from '../store.ts';
 import { Claim } from './claim.ts';
 import { ConnectionPool } from './connection.ts';
@@ -85,30 +86,33 @@ it('loses the claim when a connection leads to a server with another history', a
   expect(() => claim.check({ rows })).toThrow(lost[0]!);
 });
 
-postgresPairTest('commits nothing on a promoted standby before the claim notices the failover', async () => {
-  const pair = await openPair();
-  const proxy = await openProxy(pair.primary.url);
-  const { store, lost } = await open(proxy.url);
-  await store.write((tx) => setMeta(tx, 'before'));
-  await pair.caughtUp();
-  await pair.promote();
-  proxy.redirect(pair.standby.url);
-  // The connection of the claim stays open, so only the others lead to the new server.
-  await execute(
-    pair.primary.url,
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+postgresServerTest(
+  'commits nothing on a promoted standby before the claim notices the failover',
+  async () => {
+    const pair = await openPair();
+    const proxy = await openProxy(pair.primary.url);
+    const { store, lost } = await open(proxy.url);
+    await store.write((tx) => setMeta(tx, 'before'));
+    await pair.caughtUp();
+    await pair.promote();
+    proxy.redirect(pair.standby.url);
+    // The connection of the claim stays open, so only the others lead to the new server.
+    await execute(
+      pair.primary.url,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE application_name = 'svc' AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')`,
-  );
-  const writes = ['a', 'b', 'c'].map((key) => store.write((tx) => setMeta(tx, key)));
-  const results = await Promise.allSettled(writes);
-  const claim_lost = { code: 'claim_lost', message: expect.stringContaining('has failed over') };
-  expect(results).toMatchObject(results.map(() => ({ status: 'rejected', reason: claim_lost })));
-  expect(lost).toMatchObject([claim_lost]);
-  expect(await keys(pair.standby.url)).toEqual(['before']);
-  expect(await keys(pair.primary.url)).toEqual(['before']);
-});
+    );
+    const writes = ['a', 'b', 'c'].map((key) => store.write((tx) => setMeta(tx, key)));
+    const results = await Promise.allSettled(writes);
+    const claim_lost = { code: 'claim_lost', message: expect.stringContaining('has failed over') };
+    expect(results).toMatchObject(results.map(() => ({ status: 'rejected', reason: claim_lost })));
+    expect(lost).toMatchObject([claim_lost]);
+    expect(await keys(pair.standby.url)).toEqual(['before']);
+    expect(await keys(pair.primary.url)).toEqual(['before']);
+  },
+);
 
-postgresPairTest(
+postgresServerTest(
   'uses the host that is not a standby, and the promoted one after it was opened again',
   async () => {
     const pair = await openPair();
