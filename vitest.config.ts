@@ -31,7 +31,12 @@ const partly_long = globSync('test/**/*.test.ts', { cwd: import.meta.dirname }).
   ),
 );
 
+const cores = availableParallelism();
+
 const unit = {
+  // Many of these tests wait more than they compute: on two cores five files at a time.
+  maxWorkers: Math.max(5, cores + 1),
+  sequence: { groupOrder: 0 },
   globalSetup: ['test/build-program.ts'],
   // A process with all workers as threads is large, and to fork a large process for each program is slow.
   pool: 'forks' as const,
@@ -45,6 +50,9 @@ const unit_env = { TMPDIR: process.env.TMPDIR ?? memoryFolder() ?? tmpdir() };
 
 /** Tests of the whole program, with real processes. */
 const whole = {
+  // The programs that these tests start compute more: on two cores three files at a time.
+  maxWorkers: Math.max(3, cores - 1),
+  sequence: { groupOrder: 1 },
   exclude: ['test/architecture/**', 'test/real-agents/**'],
   globalSetup: ['test/build-program.ts', 'test/build.ts'],
   pool: 'forks' as const,
@@ -56,8 +64,6 @@ const whole = {
 
 export default defineConfig({
   test: {
-    // Most tests wait for processes more than they compute: on two cores three at a time.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
     sequence: { sequencer: SlowestFirst },
     projects: [
       {

@@ -6,6 +6,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * Files that are slow for their size, the slowest first. The others follow in vitest's own order (by size in a fresh clone).
  */
 const SLOW = [
+  'src/link/node/server.test.ts',
+  'src/node/node.test.ts',
+  'src/features/agents/pending.test.ts',
+  'src/node/folders/worktrees.test.ts',
+  'src/tools/agent-doctor/doctor.test.ts',
+  'src/node/faults.test.ts',
+  'src/node/folders/special-files.test.ts',
+  'src/features/notifications/service.test.ts',
   'test/attacks/isolation.test.ts',
   'test/attacks/worktrees.test.ts',
   'test/attacks/repositories.test.ts',
@@ -30,9 +38,7 @@ export class SlowestFirst extends BaseSequencer {
       .filter(is_slow)
       .sort((a, b) => SLOW.indexOf(this.#name(a)) - SLOW.indexOf(this.#name(b)));
     const others = sorted.filter((spec) => !is_slow(spec));
-    // Projects run one after another in this order.
-    const first = others.findIndex((spec) => spec.project.name === slow[0]?.project.name);
-    return first < 0 ? [...others, ...slow] : others.toSpliced(first, 0, ...slow);
+    return [...slow, ...others];
   }
 
   #name({ moduleId }: TestSpecification): string {

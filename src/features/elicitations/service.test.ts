@@ -47,7 +47,7 @@ async function elicitations(count: number): Promise<Elicitation[]> {
 }
 
 async function rowsOf(table: 'audit' | 'elicitations' | 'feed') {
-  return fixture.store.read((reader) => reader.all(reader.sql.selectFrom(table).selectAll()));
+  return fixture.store.read((reader) => reader.all(reader.sql.selectFrom(table).selectAll().orderBy('id')));
 }
 
 async function audited(event: string): Promise<unknown[]> {

@@ -31,7 +31,9 @@ test('a new task is open, has a number and a thread, and is published and audite
   expect(await get(task.id)).toEqual(task);
   expect((await fixture.task()).number).toBe(2);
   expect((await fixture.tasks.create(MIA, 'team_2', input, null)).number).toBe(1);
-  const entries = await fixture.store.read((reader) => reader.all(reader.sql.selectFrom('feed').selectAll()));
+  const entries = await fixture.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('feed').selectAll().orderBy('id')),
+  );
   expect(entries[0]).toMatchObject({ kind: 'task', owner_id: MIA.user_id, team_num: 1 });
   expect(JSON.parse(entries[0]!.record)).toEqual(task);
   expect((await fixture.audited('task_created'))[0]).toEqual({
