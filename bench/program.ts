@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Agent } from '../src/features/agents/rules.ts';
 import { type AgentNodeOptions, TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AttackFixture, type Confined } from '../src/testing/attack-fixture.ts';
+import { TestCluster } from '../src/testing/cluster.ts';
 import { type PlaneOptions, TestPlane } from '../src/testing/plane.ts';
 
 /** Where agents run: on the plane's machine, or on a remote node. */
@@ -25,6 +26,7 @@ export async function prepareProgram(options: PlaneOptions): Promise<TestPlane> 
   return plane;
 }
 
+/** Ends one of the programs that this module has opened. */
 export async function endProgram(program: { close(): Promise<void> }): Promise<void> {
   if (open.delete(program)) await program.close();
 }
@@ -34,6 +36,13 @@ export async function openFixture(mode: Confined, program?: string): Promise<Att
   const fixture = await AttackFixture.open(mode, {}, program);
   open.add(fixture);
   return fixture;
+}
+
+/** Opens planes with these names that share a database, and a node. End it with `endProgram`. */
+export async function openCluster(names: readonly string[]): Promise<TestCluster> {
+  const cluster = await TestCluster.open(names);
+  open.add(cluster);
+  return cluster;
 }
 
 /** Runs `svc serve` with a root user, and with limits that a bench does not reach, until `fn` is done. */

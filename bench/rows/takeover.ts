@@ -1,10 +1,10 @@
 /** Two planes that share a database: the pause at a client of one when the other, which is active, ends. */
 import { sleep } from '../../src/base/async.ts';
 import type { Frame } from '../../src/client/client.ts';
-import { TestCluster } from '../../src/testing/cluster.ts';
+import type { TestCluster } from '../../src/testing/cluster.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { atMost, type Figure, median, type Row } from '../figure.ts';
-import { endProgram } from '../program.ts';
+import { endProgram, openCluster } from '../program.ts';
 
 /** Prints the Unix time in milliseconds, every 5 ms. */
 const CLOCK = [process.execPath, '-e', 'setInterval(() => console.log(Date.now()), 5)'];
@@ -18,7 +18,7 @@ export const takeover: Row = {
     'stands by. The two latencies are from the time that a line names, in whole milliseconds, to its arrival, with one ' +
     'client at each plane.',
   run: async ({ quick }) => {
-    const cluster = await TestCluster.open(['a', 'b']);
+    const cluster = await openCluster(['a', 'b']);
     try {
       const { id } = await cluster.node.agent(CLOCK);
       const latencies = await measureLatencies(cluster, id);
