@@ -53,7 +53,8 @@ export function summarize(
   const last = results.at(-1);
   if (!last) return [];
   return figuresOf(last).map((figure) => {
-    const all = results.flatMap((result) => figuresOf(result).filter(({ what }) => what === figure.what));
+    const isSame = ({ what, limit_is }: Figure) => what === figure.what && limit_is === figure.limit_is;
+    const all = results.flatMap((result) => figuresOf(result).filter(isSame));
     const limits = all.flatMap(({ limit }) => (limit === undefined ? [] : [limit]));
     return {
       ...figure,
