@@ -64,6 +64,8 @@ longTest('a turn is complete after kills of the plane during its permission revi
     usage: { used: 10, size: 100 },
     capabilities: { image: true, audio: false },
   });
+  await plane.kill();
+  await plane.start();
 });
 
 test.each(firstOf(1, ['acp_frames_committed@4', 'review_answered', 'stdin_written@3']))(

@@ -6,19 +6,13 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { longTest } from '../src/testing/long.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
-import { sharedPlane } from '../src/testing/shared-plane.ts';
+import { closeUnlessShared, sharedPlane } from '../src/testing/shared-plane.ts';
 
 let plane: TestPlane | null = null;
-/** `plane`, if the test shares it. */
-let shared: TestPlane | null = null;
-const usual = sharedPlane();
-async function share(): Promise<TestPlane> {
-  shared = await usual();
-  return shared;
-}
+const share = sharedPlane();
 afterEach(async () => {
-  if (plane !== shared) await plane?.close();
-  plane = shared = null;
+  await closeUnlessShared(plane);
+  plane = null;
 });
 
 test('a user joins, runs an agent and reads its output with the CLI alone', async () => {

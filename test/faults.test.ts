@@ -11,24 +11,15 @@ import type { Agent } from '../src/features/agents/rules.ts';
 import { History } from '../src/testing/history.ts';
 import { is_long, longTest } from '../src/testing/long.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
-import { sharedPlane } from '../src/testing/shared-plane.ts';
+import { closeUnlessShared, sharedPlane } from '../src/testing/shared-plane.ts';
 
 const MIB = 1024 * 1024;
 const LINUX = process.platform === 'linux';
 const ROOT_USER = process.getuid?.() === 0;
 
 let plane: TestPlane;
-/** `plane`, if the test shares it. */
-let shared: TestPlane | undefined;
-const usual = sharedPlane();
-async function share(): Promise<TestPlane> {
-  shared = await usual();
-  return shared;
-}
-afterEach(async () => {
-  if (plane !== shared) await plane?.close();
-  shared = undefined;
-});
+const share = sharedPlane();
+afterEach(() => closeUnlessShared(plane));
 
 const list = async () => (await plane.client.call('listAgents')) as Agent[];
 

@@ -8,19 +8,13 @@ import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
-import { sharedPlane } from '../src/testing/shared-plane.ts';
+import { closeUnlessShared, sharedPlane } from '../src/testing/shared-plane.ts';
 
 let plane: TestPlane | null = null;
-/** `plane`, if the test shares it. */
-let shared: TestPlane | null = null;
-const usual = sharedPlane();
-async function share(): Promise<TestPlane> {
-  shared = await usual();
-  return shared;
-}
+const share = sharedPlane();
 afterEach(async () => {
-  if (plane !== shared) await plane?.close();
-  plane = shared = null;
+  await closeUnlessShared(plane);
+  plane = null;
 });
 
 async function text(response: Response): Promise<string> {

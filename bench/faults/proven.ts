@@ -27,7 +27,7 @@ export const takeovers: FaultRow = {
   fault:
     'three planes that share a database, and three nodes: kill -9, SIGTERM and SIGSTOP of planes, planes cut off from PostgreSQL, restarts of PostgreSQL, connections lost, also in COMMIT, commits and answers to them lost, and kill -9 of nodes, at random',
   expected: 'no byte, approval or step is lost or repeated, whichever plane a client uses',
-  default_n: 100,
+  default_n: 300,
   run: async (n, seed) => {
     const tally = new Tally();
     await runLongTest(tally, 'cluster-kills', { SVC_TEST_KILLS: String(n), SVC_TEST_SEED: String(seed) });
@@ -39,7 +39,7 @@ export const takeovers: FaultRow = {
 export const disturbances = longRow({
   number: 51,
   fault:
-    'planes that share a database: the active one suspended for a minute, clocks an hour ahead and behind, and takeovers during pg_dump, a long serializable transaction and locks of a foreign client',
+    'planes that share a database: the active one suspended for a minute, clocks an hour ahead and behind, and takeovers during pg_dump, and during a long serializable transaction and locks of another client',
   expected: 'no byte or approval is lost or repeated, and a plane that was replaced changes nothing',
   test: 'cluster-faults',
 });

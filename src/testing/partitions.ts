@@ -2,11 +2,7 @@
  * Two planes that share a database, a node and PostgreSQL, each on a network of its own: the active plane is cut off from all
  * others, as if a switch had failed, replaced, and connected again. Then the same happens to the plane that replaced it.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import { unshared } from './namespaces.ts';
+import { runUnshared } from './namespaces.ts';
 
 export interface Partition {
   /** The name of the plane that was cut off. */
@@ -22,23 +18,5 @@ export interface Partition {
 
 /** Ends everything it started, even when `signal` aborts it. Rejects with the error output, also if output was lost. */
 export async function partitionPlanes(signal?: AbortSignal): Promise<Partition[]> {
-  const path = fileURLToPath(new URL('./partitions-child.ts', import.meta.url));
-  // Everything in a pid namespace ends with its first process.
-  const [command, argv] = unshared(`exec "${process.execPath}" "${path}"`, [
-    '--pid',
-    '--fork',
-    '--kill-child',
-    '--mount-proc',
-  ]);
-  const child = spawn(command, argv, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...(signal && { signal, killSignal: 'SIGKILL' }),
-  });
-  const [[code], partitions, stderr] = await Promise.all([
-    once(child, 'close'),
-    text(child.stdout),
-    text(child.stderr),
-  ]);
-  if (code !== 0) throw new Error(stderr);
-  return JSON.parse(partitions);
+  return runUnshared('./partitions-child.ts', undefined, signal);
 }

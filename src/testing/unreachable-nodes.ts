@@ -3,11 +3,7 @@
  * targets that never answered. Each gets stop, restart and delete requests in turn, one after the other. Everything
  * happens in separate namespaces.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import { unshared } from './namespaces.ts';
+import { runUnshared } from './namespaces.ts';
 
 export const unreachableStates = ['killed', 'partitioned', 'black hole', 'stopped', 'closed port'] as const;
 export type UnreachableState = (typeof unreachableStates)[number];
@@ -39,19 +35,5 @@ export async function requestUnreachable(
   options: UnreachableOptions,
   signal?: AbortSignal,
 ): Promise<UnreachableAnswer[]> {
-  const path = fileURLToPath(new URL('./unreachable-nodes-child.ts', import.meta.url));
-  const script = `exec "${process.execPath}" "${path}" '${JSON.stringify(options)}'`;
-  // Everything in a pid namespace ends with its first process.
-  const [command, argv] = unshared(script, ['--pid', '--fork', '--kill-child', '--mount-proc']);
-  const child = spawn(command, argv, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...(signal && { signal, killSignal: 'SIGKILL' }),
-  });
-  const [[code], answers, stderr] = await Promise.all([
-    once(child, 'close'),
-    text(child.stdout),
-    text(child.stderr),
-  ]);
-  if (code !== 0) throw new Error(stderr);
-  return JSON.parse(answers);
+  return runUnshared('./unreachable-nodes-child.ts', options, signal);
 }
