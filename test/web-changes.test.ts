@@ -348,6 +348,7 @@ browserTest(
     expect(await said.getByLabel('Delete the worktree and lose this work').isChecked()).toBe(false);
     await said.getByRole('button', { name: 'Delete agent' }).click();
     await expect.poll(() => said.innerText()).toContain('Its worktree was kept: untracked files');
+    await page.getByText('This agent was deleted.').waitFor();
     await page.getByRole('link', { name: 'Show kept worktrees' }).waitFor();
     await page.goto(`${plane.url}/nodes?node=main`);
     await page.getByRole('link', { name: 'Show 1 kept worktree' }).click();

@@ -36,6 +36,23 @@ test('a change updates existing lists, and an older one does not overwrite a new
   expect(queries.getQueryData(['run', 'a'])).toMatchObject({ title: '!' });
 });
 
+test('a page keeps a record that is deleted, with an error, and does not ask for it again', async () => {
+  let asked = 0;
+  const options = {
+    queryKey: ['run', 'a'],
+    queryFn: async () => ({ ...run('a', 1), asked: ++asked }),
+    staleTime: Number.POSITIVE_INFINITY,
+  };
+  const observer = new QueryObserver<Row>(queries, options);
+  onTestFinished(observer.subscribe(() => {}));
+  await settled();
+  applyFrame(queries, frame({ id: 'a', team_id: 'tea_1', deleted: true }));
+  // As a page does that renders.
+  observer.setOptions({ ...options });
+  await settled();
+  expect(observer.getCurrentResult()).toMatchObject({ data: { asked: 1 }, error: { kind: 'not_found' } });
+});
+
 test('a change that arrives while a list is fetched is not lost', async () => {
   queries.setQueryData(KEY, [run('a', 1), run('c', 1)]);
   const { answer, done } = startFetch();

@@ -11,7 +11,7 @@ import { cx } from '../../ui/cx.ts';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { Failed, QueryState, Skeleton } from '../../ui/states.tsx';
+import { Deleted, Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { tabClass } from '../../ui/tab-class.ts';
 import { TabNav } from '../../ui/tab-nav.tsx';
@@ -43,19 +43,31 @@ export function Agent() {
   return (
     <>
       {read.data ? (
-        <Shown key={agent_id} agent={read.data} onDelete={(how) => setDeleting({ agent: read.data, how })} />
+        <Shown
+          key={agent_id}
+          agent={read.data}
+          error={read.error}
+          onDelete={(how) => setDeleting({ agent: read.data, how })}
+        />
       ) : (
         <Screen title="Agent" back={agents_page}>
           <QueryState read={read}>{() => null}</QueryState>
         </Screen>
       )}
-      {/* It outlives the record: the fleet feed may remove that before the answer says what was kept. */}
       {deleting?.agent.id === agent_id && <DeleteAgent {...deleting} onClose={() => setDeleting(null)} />}
     </>
   );
 }
 
-function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: (how: Deletion) => void }) {
+function Shown({
+  agent,
+  error,
+  onDelete,
+}: {
+  agent: AgentRecord;
+  error: unknown;
+  onDelete: (how: Deletion) => void;
+}) {
   const changes = useChanges(agent);
   useNeighborKeys(agent.id);
   return (
@@ -105,6 +117,7 @@ function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: (how: Deleti
       }
       className="relative flex flex-col overflow-hidden!"
     >
+      <Deleted what="agent" error={error} />
       {agent.stale_since && (
         <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-warning">
           <CloudOff aria-hidden className="size-4" />

@@ -9,7 +9,7 @@ import { type RunRecord, runMembersQuery, runQuery, stepsQuery, teamQuery } from
 import { features } from '../../features.ts';
 import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { QueryState, Skeleton } from '../../ui/states.tsx';
+import { Deleted, QueryState, Skeleton } from '../../ui/states.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AddStep } from './add-step.tsx';
@@ -48,7 +48,7 @@ export interface Selection {
 export function Run() {
   const { run_id } = useParams({ from: '/app/teams/$team_id/runs/$run_id' });
   const run = useQuery(runQuery(run_id));
-  if (run.data) return <RunScreen run={run.data} />;
+  if (run.data) return <RunScreen run={run.data} error={run.error} />;
   return (
     <Screen title="Run" back={runs_page}>
       <QueryState read={run}>{() => null}</QueryState>
@@ -65,7 +65,7 @@ function useWaitingIn(run_id: string): { waiting: readonly WaitingItem[]; waits:
   }, [items, run_id]);
 }
 
-function RunScreen({ run }: { run: RunRecord }) {
+function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const { id: run_id, team_id } = run;
   const search = useSearch({ from: '/app/teams/$team_id/runs/$run_id' });
   const navigate = useNavigate({ from: '/teams/$team_id/runs/$run_id' });
@@ -100,6 +100,7 @@ function RunScreen({ run }: { run: RunRecord }) {
         />
       }
     >
+      <Deleted what="run" error={error} />
       <Page width="full" className="gap-3!">
         <RunProgress run={run} steps={steps} />
         <Questions items={waiting} team={team.data?.name} />
