@@ -83,8 +83,7 @@ export const forged: FaultRow = {
 
 async function settingsOf(plane: TestPlane): Promise<TokenSettings> {
   const text = await readFile(join(plane.data_dir, 'internal-grpc/auth_secret.txt'), 'utf8');
-  const { shared_secret } = JSON.parse(text) as { shared_secret: string };
-  return { shared_secret, issuer: 'svc', audience: 'svc-internal' };
+  return { shared_secret: text.split('\n', 1)[0]!, issuer: 'svc', audience: 'svc-internal' };
 }
 
 async function dial(plane: TestPlane, port: number): Promise<Connection> {
