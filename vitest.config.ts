@@ -17,6 +17,7 @@ const long = [
   'cluster-faults',
   'cluster-kills',
   'cluster-network',
+  'cluster-upgrade',
   'link-disk',
   'link-silence',
   'many-sessions',

@@ -48,9 +48,10 @@ export class TestAgentNode {
   readonly work: string;
   readonly port: number;
   readonly proxy: FlakyProxy | null;
+  /** The `svc` to run. Another one is run at the next start. */
+  program: string;
   readonly #env: Record<string, string>;
   readonly #network: AgentNodeOptions['network'];
-  readonly #program: string;
   #plane: TestPlane;
   #process: ChildProcess | null = null;
   #log = '';
@@ -73,7 +74,7 @@ export class TestAgentNode {
     this.proxy = proxy;
     this.#env = options.env ?? {};
     this.#network = options.network;
-    this.#program = options.program ?? SVC;
+    this.program = options.program ?? SVC;
   }
 
   /** Starts the node with a token of the plane, registers it and waits until it is linked. */
@@ -146,7 +147,7 @@ export class TestAgentNode {
   /** Resolves when the node listens; rejects with its output if it exits before. */
   async start(more: Record<string, string> = {}): Promise<void> {
     const netns = this.#network ? ['ip', 'netns', 'exec', this.#network.netns] : [];
-    const [command, ...argv] = [...netns, this.#program, 'serve'];
+    const [command, ...argv] = [...netns, this.program, 'serve'];
     const child = spawn(command!, argv, {
       cwd: this.folder,
       env: { ...this.env, ...more },

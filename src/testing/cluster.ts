@@ -15,6 +15,8 @@ export interface ClusterOptions {
   nodes?: number;
   /** Additional environment variables of a plane. */
   envOf?: (name: string) => Record<string, string>;
+  /** The `svc` to run; absent: the one in this source tree. */
+  program?: string;
   /** An empty database; absent: one on the server of the test run. The cluster drops it. */
   database?: TestDatabase;
 }
@@ -37,19 +39,21 @@ export class TestCluster {
   /** In front of PostgreSQL, one for each plane. */
   readonly proxies: PostgresProxy[] = [];
   readonly nodes: TestAgentNode[] = [];
+  readonly #program: { program?: string };
 
-  private constructor(database: TestDatabase) {
+  private constructor(database: TestDatabase, program: string | undefined) {
     this.database = database;
+    this.#program = program === undefined ? {} : { program };
   }
 
   /** Starts planes with these names, and nodes. */
   static async open(names: readonly string[], options: ClusterOptions = {}): Promise<TestCluster> {
-    const { nodes = 1, envOf, database = await createDatabase() } = options;
-    const cluster = new TestCluster(database);
+    const { nodes = 1, envOf, program, database = await createDatabase() } = options;
+    const cluster = new TestCluster(database, program);
     try {
       for (const name of names) await cluster.#addPlane(name, envOf?.(name));
       for (let n = 1; n <= nodes; n++) {
-        cluster.nodes.push(await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}` }));
+        cluster.nodes.push(await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}`, ...cluster.#program }));
       }
       return cluster;
     } catch (error) {
@@ -71,7 +75,7 @@ export class TestCluster {
   async prepare(name: string, env: Record<string, string> = {}): Promise<TestPlane> {
     const proxy = await PostgresProxy.open(this.database.url);
     this.proxies.push(proxy);
-    const plane = await TestPlane.prepare({ env: { ...clusterEnv(name, proxy.url), ...env } });
+    const plane = await TestPlane.prepare({ env: { ...clusterEnv(name, proxy.url), ...env }, ...this.#program });
     this.planes.push(plane);
     return plane;
   }

@@ -42,8 +42,9 @@ export class TestPlane {
   readonly data_dir: string;
   /** A safe path, in which workdirs may be. */
   readonly work: string;
+  /** The `svc` to run. Another one is run at the next start. */
+  program: string;
   readonly #env: Record<string, string>;
-  readonly #program: string;
   readonly #network: PlaneOptions['network'];
   #port = 0;
   #process: ChildProcess | null = null;
@@ -55,7 +56,7 @@ export class TestPlane {
     this.data_dir = options.data_dir ?? join(folder, 'data');
     this.work = work;
     this.#env = options.env ?? {};
-    this.#program = options.program ?? SVC;
+    this.program = options.program ?? SVC;
     this.#network = options.network;
   }
 
@@ -124,7 +125,7 @@ export class TestPlane {
   async start(more: Record<string, string> = {}): Promise<void> {
     this.#port ||= await freePort();
     const netns = this.#network ? ['ip', 'netns', 'exec', this.#network.netns] : [];
-    const [command, ...argv] = [...netns, this.#program, 'serve'];
+    const [command, ...argv] = [...netns, this.program, 'serve'];
     const child = spawn(command!, argv, {
       cwd: this.folder,
       env: { ...this.env, SVC_SERVER_LISTEN: this.#listen, ...more },
@@ -261,7 +262,7 @@ export class TestPlane {
     args: string[],
     options: { input?: string; env?: Record<string, string>; kill_after_ms?: number } = {},
   ): Promise<CliResult> {
-    const child = spawn(this.#program, args, {
+    const child = spawn(this.program, args, {
       cwd: this.folder,
       env: { ...this.env, SVC_URL: this.url, SVC_TOKEN: this.#token ?? '', ...options.env },
       timeout: options.kill_after_ms,
