@@ -73,9 +73,12 @@ function errorHeaders(problem: Problem | undefined): Record<string, string> {
   return headers;
 }
 
-/** Joins paths with commas, up to the length limit. Percent-encodes everything but slashes and plain characters. */
+/**
+ * Joins paths with commas, up to the length limit. Percent-encodes everything but slashes and plain characters; what is not valid
+ * Unicode becomes U+FFFD.
+ */
 function pathsHeader(paths: readonly string[]): string {
-  const encoded = paths.map((path) => path.split('/').map(encodeURIComponent).join('/'));
+  const encoded = paths.map((path) => path.toWellFormed().split('/').map(encodeURIComponent).join('/'));
   return encoded.reduce((header, path) => {
     const longer = header === '' ? path : `${header}, ${path}`;
     return longer.length > limits.allowed_paths_chars_max ? header : longer;

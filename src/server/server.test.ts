@@ -269,6 +269,8 @@ describe('errors', () => {
     expect(await refused({ workdir: '/x y' })).toEqual([
       ...[400, 'workdir_not_safe', '/a%20b%2Cc, /%C3%BC', '/x%20y'],
     ]);
+    // Not valid Unicode: half of a surrogate pair.
+    expect((await refused({ workdir: '/x/\ud800' })).at(-1)).toBe('/x/%EF%BF%BD');
     expect(await refused({ workdir: '/repo' })).toEqual([
       ...[400, 'worktree_repo_not_safe', '/a%20b%2Cc, /%C3%BC, /src', null],
     ]);
