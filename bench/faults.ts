@@ -18,6 +18,7 @@ import {
   kills,
   partitions,
   takeovers,
+  upgrades,
 } from './faults/proven.ts';
 import type { FaultRow, Outcome } from './faults/row.ts';
 import { bodies, origins, slowness, smuggling } from './faults/sockets.ts';
@@ -49,6 +50,7 @@ const rows: readonly FaultRow[] = [
   disturbances,
   partitions,
   fullDatabase,
+  upgrades,
 ];
 const [FIRST, LAST] = [rows[0]!.number, rows.at(-1)!.number];
 const USAGE = `npm run faults -- <row|range|all> [--n N --seed S --write]; rows are ${FIRST} to ${LAST}`;

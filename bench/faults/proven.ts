@@ -58,6 +58,14 @@ export const fullDatabase = longRow({
   test: 'postgresql-disk',
 });
 
+export const upgrades = longRow({
+  number: 54,
+  fault:
+    'two planes that share a database, and a node: each is replaced by the next version, which has another schema, while the others still have this one',
+  expected: 'no byte or approval is lost or repeated, and planes of both versions serve all requests',
+  test: 'cluster-upgrade',
+});
+
 /** A row that a file of tests proves. */
 function longRow({
   test,
