@@ -21,6 +21,7 @@ const long = [
   'link-disk',
   'link-silence',
   'many-sessions',
+  'monitoring',
   'postgresql-disk',
   'web-acp-v2',
   'web-screens',
