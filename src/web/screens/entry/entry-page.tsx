@@ -10,7 +10,7 @@ export function EntryPage({ title, children }: { title: string; children: ReactN
         <header className="mb-6 flex items-center gap-3">
           <Mark className="size-10 shrink-0" />
           <div className="min-w-0">
-            <p className="font-mono font-semibold text-prose">svc</p>
+            <p className="font-semibold text-prose">svc</p>
             <p className="text-muted">Run and review coding agents on your own machines</p>
           </div>
         </header>

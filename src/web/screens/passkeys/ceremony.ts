@@ -55,6 +55,8 @@ export function offerPasskeys(listener: {
         listener.onSignedIn(await signIn(login, true));
         return;
       } catch (error) {
+        // Some browsers only notice now that they cannot offer any. Nobody has asked for one yet.
+        if (error instanceof Error && error.name === 'NotSupportedError') return;
         if (!isAbort(error)) throw error;
       } finally {
         clearTimeout(late);
