@@ -70,9 +70,7 @@ function appendLate(name: string): Promise<() => void> {
     let report = () => {};
     const late = {
       sql: tx.sql,
-      get: tx.get.bind(tx),
-      all: tx.all.bind(tx),
-      run: tx.run.bind(tx),
+      queue: tx.queue.bind(tx),
       afterCommit: (callback: () => void) => {
         report = callback;
       },

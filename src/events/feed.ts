@@ -112,11 +112,12 @@ export class Feed {
     agent_id: string | null = null,
   ): Promise<void> {
     const ts = this.#clock.now();
-    const rows = await tx.all(
-      newEntries(tx, ts, kind, owner_id, team_num, agent_id, JSON.stringify(records)),
-    );
-    // RETURNING guarantees no order, but the ids are assigned in the order of the records.
-    const ids = rows.map(({ id }) => id).sort((a, b) => a - b);
+    let ids: number[];
+    const entries = newEntries(tx, ts, kind, owner_id, team_num, agent_id, JSON.stringify(records));
+    tx.queue(entries, (rows) => {
+      // RETURNING guarantees no order, but the ids are assigned in the order of the records.
+      ids = rows.map(({ id }) => id).sort((a, b) => a - b);
+    });
     tx.afterCommit(() => {
       const audience = { owner_id, team_num, agent_id };
       this.#publish(

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { limits } from '../base/limits.ts';
 import { stores, type TestStore } from '../testing/stores.ts';
-import { StaleBatch, type Store, type Tx } from './store.ts';
+import { StaleBatch, type Store, TransactionEnded, type Tx } from './store.ts';
 import { addAgent, addSession, batch } from './testing.ts';
 
 const setMeta = (tx: Tx, key: string, value: string) =>
@@ -66,6 +66,40 @@ describe.each(stores)('$kind', ({ open, it }) => {
       store.write((tx) => setMeta(tx, 'c', '1')),
     ]);
     expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(await metaKeys()).toEqual(['a', 'c']);
+  });
+
+  it('queued statements run in order, before later ones, and their rows are there before the commit', async () => {
+    let seen: unknown[] = [];
+    await store.write(async (tx) => {
+      const put = (key: string) => tx.sql.insertInto('meta').values({ key, value: '1' }).returning('key');
+      let returned: { key: string }[] = [];
+      tx.queue(put('a'));
+      tx.queue(put('b'), (rows) => {
+        returned = rows;
+      });
+      seen = [await tx.all(tx.sql.selectFrom('meta').select('key').orderBy('key'))];
+      tx.queue(put('c'));
+      tx.afterCommit(() => seen.push(returned));
+    });
+    expect(seen).toEqual([[{ key: 'a' }, { key: 'b' }], [{ key: 'b' }]]);
+    expect(await metaKeys()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('a queued statement that fails rolls back its transaction, even if nothing follows it', async () => {
+    const put = (tx: Tx, key: string) => tx.queue(tx.sql.insertInto('meta').values({ key, value: '1' }));
+    await store.write((tx) => put(tx, 'a'));
+    const failing = store.write((tx) => {
+      put(tx, 'b');
+      put(tx, 'a');
+    });
+    await expect(failing).rejects.toThrow();
+    let late: Tx | undefined;
+    await store.write((tx) => {
+      late = tx;
+      put(tx, 'c');
+    });
+    expect(() => put(late!, 'd')).toThrow(TransactionEnded);
     expect(await metaKeys()).toEqual(['a', 'c']);
   });
 

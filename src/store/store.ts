@@ -38,6 +38,11 @@ export interface Reader {
 export interface Writer extends Reader {
   /** Runs a statement; returns how many rows it changed. */
   run(query: Compilable<unknown>): Promise<{ changes: number }>;
+  /**
+   * Runs a statement without waiting for it: on PostgreSQL, each wait is a round trip. `use` gets the rows that it returns, before
+   * the commit. If the statement fails, a later one or the commit fails with its error.
+   */
+  queue<Row>(query: Compilable<Row>, use?: (rows: Row[]) => void): void;
   /** Runs a statement once for each set of parameters, which replace those of the query. For many rows. */
   runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): Promise<void>;
 }

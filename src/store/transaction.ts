@@ -72,6 +72,12 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     return this.connection.run(sql, parameters);
   }
 
+  queue<Row>(query: Compilable<Row>, use?: (rows: Row[]) => void): void {
+    const { sql, parameters } = this.compile(query);
+    if (use === undefined) this.connection.run(sql, parameters);
+    else use(this.connection.all(sql, parameters) as Row[]);
+  }
+
   async runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): Promise<void> {
     const { sql } = this.compile(query);
     for (const parameters of sets) this.connection.run(sql, parameters);

@@ -53,7 +53,9 @@ export class TestCluster {
     try {
       for (const name of names) await cluster.#addPlane(name, envOf?.(name));
       for (let n = 1; n <= nodes; n++) {
-        cluster.nodes.push(await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}`, ...cluster.#program }));
+        cluster.nodes.push(
+          await TestAgentNode.open(cluster.planes[0]!, { id: `n${n}`, ...cluster.#program }),
+        );
       }
       return cluster;
     } catch (error) {
@@ -75,7 +77,10 @@ export class TestCluster {
   async prepare(name: string, env: Record<string, string> = {}): Promise<TestPlane> {
     const proxy = await PostgresProxy.open(this.database.url);
     this.proxies.push(proxy);
-    const plane = await TestPlane.prepare({ env: { ...clusterEnv(name, proxy.url), ...env }, ...this.#program });
+    const plane = await TestPlane.prepare({
+      env: { ...clusterEnv(name, proxy.url), ...env },
+      ...this.#program,
+    });
     this.planes.push(plane);
     return plane;
   }

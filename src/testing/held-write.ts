@@ -12,7 +12,7 @@ export interface HeldWrite {
 }
 
 /** Starts a write that has run `body`, and does not end before the caller says so. */
-export async function holdWrite(store: Store, body: (tx: Tx) => Promise<unknown>): Promise<HeldWrite> {
+export async function holdWrite(store: Store, body: (tx: Tx) => unknown): Promise<HeldWrite> {
   const { promise: held, resolve: hold, reject: fail } = Promise.withResolvers<void>();
   const undone = new Error('rolled back by the test');
   let end: 'commit' | 'roll back' | null = null;

@@ -90,8 +90,10 @@ export class MemoryGraph implements RunGraph {
     return {
       open: steps.some((step) => !isStepOver(step)),
       active: steps.some(({ status }) => status === 'ready' || status === 'running'),
-      failed: steps.some(({ status }) => status === 'failed'),
     };
+  }
+  async hasFailed(): Promise<boolean> {
+    return (await this.steps()).some(({ status }) => status === 'failed');
   }
   async plainLive(): Promise<number> {
     return (await this.steps()).filter(({ kind, launched }) => kind === 'plain' && launched).length;

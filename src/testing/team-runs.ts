@@ -209,7 +209,7 @@ export function changeRun(
   changes: { status?: RunStatus; attempt?: number },
 ): Promise<RunRow> {
   return store.write(async (tx) => {
-    await updateRun(tx, run.num, changes);
+    updateRun(tx, run.num, changes);
     const { status, attempt } = (await findRun(tx, run.id))!;
     await facts.record(tx, 'run_changed', run.id, { run_id: run.id, status, attempt });
     return (await findRun(tx, run.id))!;

@@ -154,7 +154,7 @@ export class Facts {
 
   /** Records a fact in the caller's transaction. Consumers handle it after the commit. */
   async record<K extends FactKind>(tx: Tx, kind: K, ref: string, payload: FactPayloads[K]): Promise<void> {
-    await insertFact(tx, { ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) });
+    insertFact(tx, { ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) });
     tx.wake('facts', null);
   }
 

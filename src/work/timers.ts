@@ -97,7 +97,7 @@ export class Timers {
     due_at_ms: number,
     payload: TimerPayloads[K],
   ): Promise<void> {
-    await putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
+    putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
     tx.wake('timers', null);
   }
 

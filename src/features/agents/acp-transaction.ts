@@ -217,7 +217,7 @@ export class AcpTransaction {
       const data = Buffer.from(this.#stdin_lines).toString('base64');
       const payload = { offset: session.stdin_bytes, data, eof: false };
       await core.outbox.enqueue(tx, session.node_id, session.id, 'input', payload);
-      await updateSession(tx, session.num, { stdin_bytes: this.stdin_end });
+      updateSession(tx, session.num, { stdin_bytes: this.stdin_end });
     }
     if (this.#state === this.#before && !this.#publish_at_end) return;
     await storeAcpState(tx, session.num, this.#state);
@@ -240,7 +240,7 @@ export class AcpTransaction {
         progress: progressed ? progress : agent.progress,
         ...(opened && { acp_session_id }),
       };
-      await updateAgent(tx, agent.num, { ...changes, updated_at: this.now });
+      updateAgent(tx, agent.num, { ...changes, updated_at: this.now });
     }
     if (sign_in_changed) await this.#recordSignIn(sign_in_since);
     if (publishes || progressed) await core.records.publish(tx, agent.id);

@@ -151,7 +151,7 @@ async function isUnchanged(reader: Reader, { id, state, fact }: SessionRow): Pro
 async function loseStdin(core: AgentCore, tx: Tx, { session_id, stdin_bytes }: SessionView): Promise<void> {
   const session = await findSession(tx, session_id);
   if (!session || session.stdin_lost === 1 || stdin_bytes <= session.stdin_bytes) return;
-  await updateSession(tx, session.num, { stdin_lost: 1 });
+  updateSession(tx, session.num, { stdin_lost: 1 });
   await core.records.logError(tx, session.agent_id, session_id, 'stdin_lost', problems.stdinLost().message);
 }
 
@@ -203,7 +203,7 @@ async function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionVi
     // The earlier messages are unknown, so the conversation cannot continue.
     stdin_lost: row.protocol === 'acp' ? 1 : 0,
   });
-  await updateAgent(tx, num, {
+  updateAgent(tx, num, {
     session_id: view.session_id,
     session_count: number,
     activity: null,

@@ -78,7 +78,7 @@ export class Lifecycle {
       stdin_bytes: 0,
     });
     const activity = row.protocol === 'acp' ? 'starting' : null;
-    await updateAgent(tx, row.num, {
+    updateAgent(tx, row.num, {
       session_id,
       session_count: number,
       activity,
@@ -110,7 +110,7 @@ export class Lifecycle {
       // Join a start that its node has not answered.
       if (row.pending !== null && (await this.isUnanswered(tx, row, 'start')))
         return { node_id, session_id: row.session_id!, intent_id: null };
-      await updateAgent(tx, row.num, { restart_count: 0 });
+      updateAgent(tx, row.num, { restart_count: 0 });
       const fresh =
         session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : generated_id;
       return { node_id, ...(await this.enqueueStart(tx, row, principal, fresh)) };
@@ -206,7 +206,7 @@ export class Lifecycle {
   /** Withdraws a stop that its node has not answered. */
   async withdrawStop(tx: Tx, row: AgentRow): Promise<void> {
     await this.#core.outbox.withdraw(tx, row.session_id!, ['stop']);
-    await updateSession(tx, (await findSession(tx, row.session_id!))!.num, {
+    updateSession(tx, (await findSession(tx, row.session_id!))!.num, {
       stopping: 0,
       stopped_by_run: null,
     });
@@ -231,8 +231,8 @@ export class Lifecycle {
   async enqueueStop(tx: Tx, row: AgentRow, principal: Principal, grace_ms: number): Promise<number> {
     const session_id = liveSession(row);
     await this.#core.session.beforeStop(tx, session_id);
-    await updateSession(tx, (await findSession(tx, session_id))!.num, { stopping: 1 });
-    await updateAgent(tx, row.num, nothingPending);
+    updateSession(tx, (await findSession(tx, session_id))!.num, { stopping: 1 });
+    updateAgent(tx, row.num, nothingPending);
     await this.#audit(tx, 'agent_stopped', row, principal, { session_id });
     return this.#core.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
   }
@@ -379,7 +379,7 @@ export class Lifecycle {
       const row = await this.#core.records.mustFind(tx, session.agent_id);
       if (row.session_id !== session.id || row.pending !== null || !(await this.isUnanswered(tx, row, kind)))
         return;
-      await updateAgent(tx, row.num, { pending: kind, updated_at: this.#core.clock.now() });
+      updateAgent(tx, row.num, { pending: kind, updated_at: this.#core.clock.now() });
       await this.#core.records.publish(tx, row.id);
     });
   }
@@ -405,7 +405,7 @@ export class Lifecycle {
   async #undo(tx: Tx, row: AgentRow, session: SessionRow, error: string): Promise<void> {
     await deleteSession(tx, session.num);
     const [previous] = await listSessions(tx, row.num, { limit: 1 });
-    await updateAgent(tx, row.num, {
+    updateAgent(tx, row.num, {
       session_id: previous?.id ?? null,
       activity: null,
       session_count: session.number - 1,

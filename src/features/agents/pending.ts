@@ -85,7 +85,7 @@ export class Pending {
       const row = await find(tx);
       if (row.pending === null) return;
       await this.#withdraw(tx, row, ['start', 'stop']);
-      await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
       await this.#audit(tx, 'agent_request_withdrawn', row, principal, row.pending);
       await this.#core.records.publish(tx, row.id);
     });
@@ -101,7 +101,7 @@ export class Pending {
     const joins = kind !== 'stop' && (await this.#lifecycle.isUnanswered(tx, row, 'start'));
     if (joins) return false;
     if (kind === 'start') await this.#withdraw(tx, row, ['stop']);
-    await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
     await this.#core.records.publish(tx, row.id);
     return kind === 'stop' && !isLive(row);
   }
@@ -133,7 +133,7 @@ export class Pending {
       await this.#withdraw(tx, row, ['start']);
       await timers.clear(tx, 'agent_restart', row.id);
     }
-    await updateAgent(tx, row.num, {
+    updateAgent(tx, row.num, {
       pending: kind,
       pending_request: JSON.stringify(pending_request),
       updated_at: this.#core.clock.now(),
@@ -183,10 +183,10 @@ export class Pending {
     }
     if (is_live && kind === 'restart') {
       const intent_id = await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
-      await updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
+      updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
       return intent_id;
     }
-    await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
     if (is_live && kind === 'stop') await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
     if (!is_live && kind !== 'stop') {
       const fresh = session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : undefined;
@@ -201,7 +201,7 @@ export class Pending {
     await this.#core.store.write(async (tx) => {
       const row = await findAgent(tx, agent_id);
       if (!row) return;
-      await updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
       const { code, message } = agentProcessesSurvived(survivors);
       await this.#core.records.logError(tx, agent_id, row.session_id, code, message);
       await this.#core.records.publish(tx, agent_id);

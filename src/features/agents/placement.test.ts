@@ -161,7 +161,7 @@ test('a start that was kept until the node answered checks the folder again', as
   await expect(fixture.agents.start(BEN, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
   await fixture.store.write(async (tx) => {
     const { num } = (await tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', first.id)))!;
-    await updateAgent(tx, num, { owner_id: ANA.user_id });
+    updateAgent(tx, num, { owner_id: ANA.user_id });
   });
   node.reach = reach;
   await expectRefused(agent.id, 0);
@@ -184,7 +184,7 @@ test('a repeated request returns its agent, even if an earlier release created i
   const old = await fixture.create({}, null, BEN);
   await fixture.store.write(async (tx) => {
     const { num } = (await tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', old.id)))!;
-    await updateAgent(tx, num, { id: idFrom('agt', BEN.user_id, 'create', 'older-key') });
+    updateAgent(tx, num, { id: idFrom('agt', BEN.user_id, 'create', 'older-key') });
   });
   expect((await fixture.create({}, 'older-key', BEN)).id).toBe(
     idFrom('agt', BEN.user_id, 'create', 'older-key'),

@@ -85,7 +85,7 @@ export class Reconciler {
         );
         await this.#core.records.publish(tx, session.agent_id);
       }
-      await updateSession(tx, session.num, { fact: fact.number });
+      updateSession(tx, session.num, { fact: fact.number });
       tx.wake('sessions', session_id);
     });
   }
@@ -133,11 +133,11 @@ export class Reconciler {
   async #started(tx: Tx, session: SessionRow, pid: number, started_at_ms: number): Promise<void> {
     if (session.state !== 'starting') return;
     const agent = (await findAgent(tx, session.agent_id))!;
-    await updateSession(tx, session.num, { state: 'running', pid, started_at: started_at_ms });
+    updateSession(tx, session.num, { state: 'running', pid, started_at: started_at_ms });
     const acp = session.protocol === 'acp';
     const activity = acp ? 'starting' : 'working';
     const status = await this.#core.records.changeStatus(tx, agent, session.id, 'running', { activity });
-    await updateAgent(tx, agent.num, {
+    updateAgent(tx, agent.num, {
       status,
       exit_code: null,
       exit_signal: null,
@@ -176,14 +176,14 @@ export class Reconciler {
       ...(exit.exit_signal !== null && { exit_signal: exit.exit_signal }),
       ...(reason !== null && { reason }),
     });
-    await updateSession(tx, session.num, {
+    updateSession(tx, session.num, {
       state: 'ended',
       ...shown,
       reason,
       cleanup: end.cleanup,
       ended_at: end.ended_at_ms,
     });
-    await updateAgent(tx, agent.num, {
+    updateAgent(tx, agent.num, {
       status,
       ...shown,
       reason,

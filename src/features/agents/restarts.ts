@@ -19,7 +19,7 @@ export function restartFacts(core: AgentCore): FactHandlers {
       const ran_ms = payload.started_at_ms === null ? 0 : ts_ms - payload.started_at_ms;
       const count = ran_ms > limits.restart_backoff_ms_max ? 0 : row.restart_count;
       const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);
-      await updateAgent(tx, row.num, { restart_count: count + 1 });
+      updateAgent(tx, row.num, { restart_count: count + 1 });
       await core.timers.set(tx, 'agent_restart', row.id, core.clock.now() + wait_ms, {
         session_id: payload.session_id,
       });

@@ -234,7 +234,7 @@ export class Agents {
         ...(permission_mode !== undefined && { permission_mode }),
       };
       if (!differs(row, values)) return;
-      await updateAgent(tx, row.num, { ...values, updated_at: this.#core.clock.now() });
+      updateAgent(tx, row.num, { ...values, updated_at: this.#core.clock.now() });
       if (restart_policy === 'never') await this.#core.timers.clear(tx, 'agent_restart', agent_id);
       const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
       await this.#audit(tx, caller, 'agent_updated', row, { changed });
@@ -318,7 +318,7 @@ export class Agents {
       if (row.stdin !== 1) throw problems.agentNoStdin();
       const session = (await findSession(tx, row.session_id))!;
       if (session.stdin_lost === 1) throw problems.stdinLost();
-      await updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
+      updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
       await this.#audit(tx, caller, 'agent_input_sent', row, {
         session_id: session.id,
         bytes: bytes.length,

@@ -18,7 +18,7 @@ export async function markStale(core: AgentCore, node_id: string, since_ms: numb
       for (const id of ids.slice(from, from + limits.stale_agents_per_write)) {
         const agent = await findAgent(tx, id);
         if (!agent) continue;
-        await updateAgent(tx, agent.num, { stale_since: since_ms, updated_at: core.clock.now() });
+        updateAgent(tx, agent.num, { stale_since: since_ms, updated_at: core.clock.now() });
         if (since_ms !== null) {
           const error = 'the node of this agent does not answer; the agent continues there';
           await core.records.logError(tx, id, agent.session_id, 'node_unreachable', error, { node_id });

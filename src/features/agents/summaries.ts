@@ -99,7 +99,7 @@ export class Summaries {
     if (diff === row.diff || this.#closed) return;
     await store.write(async (tx) => {
       if ((await findAgent(tx, agent_id))?.num !== row.num) return;
-      await updateAgent(tx, row.num, { diff });
+      updateAgent(tx, row.num, { diff });
       await records.publish(tx, agent_id);
     });
   }

@@ -139,7 +139,7 @@ export class Conversations {
         prompt_id: prompt.id,
       });
     }
-    if (agent.session_id === session_id) await updateAgent(tx, agent.num, { activity: null });
+    if (agent.session_id === session_id) updateAgent(tx, agent.num, { activity: null });
     await this.#core.records.publish(tx, agent_id);
   }
 }

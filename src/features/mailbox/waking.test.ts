@@ -24,7 +24,7 @@ beforeEach(async () => {
   acp = started.acp;
   await fixture.store.write(async (tx) => {
     const { num } = (await tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id)))!;
-    await updateAgent(tx, num, { run_num: run.num, team_num: run.team_num, member_id: 'robot' });
+    updateAgent(tx, num, { run_num: run.num, team_num: run.team_num, member_id: 'robot' });
   });
 });
 afterEach(() => fixture.end());

@@ -45,7 +45,7 @@ export class Attempts {
   async started(tx: Tx, attempt: Attempt): Promise<void> {
     if (attempt.ended || attempt.started_at !== null) return;
     const now = this.#core.clock.now();
-    await updateAttempt(tx, attempt.num, { started_at: now });
+    updateAttempt(tx, attempt.num, { started_at: now });
     const { target, run_num } = attempt;
     if (target.kind === 'round') return;
     const timeout_seconds = (await findStep(tx, run_num, target.step_key))?.timeout_seconds ?? null;
@@ -82,7 +82,7 @@ export class Attempts {
     const prompt =
       attempt.prompt_id === null ? undefined : await findPrompt(tx, agent.num, attempt.prompt_id);
     if (prompt) await deletePrompt(tx, prompt.num);
-    await updateAttempt(tx, attempt.num, { session_id: null, prompt_id: null });
+    updateAttempt(tx, attempt.num, { session_id: null, prompt_id: null });
     const payload = { attempt_num: attempt.num };
     await this.#core.outbox.enqueue(tx, agent.node_id, agent.id, 'prepare', payload);
   }
@@ -136,7 +136,7 @@ export class Attempts {
   }
 
   async #markEnded(tx: Tx, { num }: Attempt): Promise<void> {
-    await endAttempt(tx, num, this.#core.clock.now());
+    endAttempt(tx, num, this.#core.clock.now());
     await this.#core.timers.clear(tx, 'step_timeout', String(num));
   }
 
@@ -178,7 +178,7 @@ async function storeOutput(
   const step = await findStep(tx, run_num, step_key);
   // The member itself ended the step or asked for input. The end of its turn or process does not replace that input.
   if (step?.attempt !== attempt || isStepOver(step) || step.status === 'input_required') return;
-  await updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
+  updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }
 
 function toGraphEvent(target: AttemptTarget, outcome: Outcome): GraphEvent {

@@ -276,7 +276,7 @@ test('a step fails without a retry if its output exceeds the limit of the run', 
   const id = await nextSession();
   await fixture.store.write(async (tx) => {
     const { num } = (await findStep(tx, (await findRun(tx, run_id))!.num, 'b'))!;
-    await updateStep(tx, num, { output: JSON.stringify('x'.repeat(64 * KIB - 8192)) });
+    updateStep(tx, num, { output: JSON.stringify('x'.repeat(64 * KIB - 8192)) });
   });
   fixture.node.outputs.set(id, Buffer.alloc(8192, 'x'));
   fixture.node.end(id, 0);
@@ -373,7 +373,7 @@ test('a restart keeps nothing from commands or outcomes of the earlier attempt',
   await untilStep(run_id, 'a', 'input_required');
   await fixture.store.write(async (tx) => {
     const run = (await findRun(tx, run_id))!;
-    await updateStep(tx, (await findStep(tx, run.num, 'a'))!.num, { answer: '"yes"' });
+    updateStep(tx, (await findStep(tx, run.num, 'a'))!.num, { answer: '"yes"' });
     await fixture.publisher.setAttention(tx, run, 'look');
   });
   await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });

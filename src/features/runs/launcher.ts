@@ -157,10 +157,10 @@ export class Launcher {
         created_at: this.#core.clock.now(),
       });
     }
-    await updateAttempt(tx, attempt.num, { prompt_id });
+    updateAttempt(tx, attempt.num, { prompt_id });
     if (needs_session) {
       const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE);
-      if (!acp) await updateAttempt(tx, attempt.num, { session_id });
+      if (!acp) updateAttempt(tx, attempt.num, { session_id });
     } else await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
     await this.#core.records.publish(tx, row.id);
   }

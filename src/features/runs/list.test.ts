@@ -48,7 +48,7 @@ test('a token with limits sees only the runs of its teams, and one without the s
 test('pages continue after the last run, with the filter, and leave out what can be large', async () => {
   const runs = [await run(), await run(), await run()];
   await fixture.store.write(async (tx) => {
-    for (const { num } of [runs[0]!, runs[2]!]) await updateRun(tx, num, { status: 'failed', error: 'no' });
+    for (const { num } of [runs[0]!, runs[2]!]) updateRun(tx, num, { status: 'failed', error: 'no' });
   });
   const first = await fixture.runs.runs.listAll(ANA, { status: 'failed' }, { limit: 1 });
   expect(first.items).toMatchObject([{ id: runs[2]!.id, status: 'failed', error: 'no', number: 1 }]);

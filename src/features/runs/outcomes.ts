@@ -67,7 +67,7 @@ export class Outcomes {
       turn_began: async (tx, { payload: { session_id, prompt_id } }) => {
         const attempt = await attemptOfPrompt(tx, prompt_id);
         if (!attempt) return;
-        await updateAttempt(tx, attempt.num, { session_id });
+        updateAttempt(tx, attempt.num, { session_id });
         await this.#attempts.started(tx, attempt);
       },
       turn_ended: (tx, { payload }) => this.#turnEnded(tx, payload),

@@ -96,11 +96,11 @@ export class RunCommands {
     if (request.kind === 'completeStep') {
       const output = json(request.output);
       if (!(await hasOutputCapacity(tx, run.num, step_key, output))) throw problems.outputsTooLarge();
-      await updateStep(tx, step.num, { output });
+      updateStep(tx, step.num, { output });
     }
-    if (request.kind === 'resumeStep') await updateStep(tx, step.num, { answer: json(request.input) });
+    if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
     const answered_by = displayName(by);
-    if (step.status === 'input_required') await updateStep(tx, step.num, { answered_by });
+    if (step.status === 'input_required') updateStep(tx, step.num, { answered_by });
     try {
       const own = by.actor_id === memberActorId(step.member_id, run.team_id);
       const event = { kind: 'step_command', step_key, command: request, by_own_member: own } as const;

@@ -9,7 +9,7 @@ import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
 import { loadGraph } from './queries/graph.ts';
 import { type RunRow, readAgain, runOfNum, updateRun } from './queries/runs.ts';
-import { dropAnswers, lastOutputs } from './queries/steps.ts';
+import { dropAnswers, findSteps, lastOutputs } from './queries/steps.ts';
 import { advance } from './rules/advance.ts';
 import type { Effect, GraphEvent, StepState } from './rules/graph.ts';
 import { Waits } from './waits.ts';
@@ -72,8 +72,13 @@ export class Scheduler {
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';
     let progressed = all_steps;
+    let run_changed = false;
     const waits = await Waits.before(tx, before);
-    const { putStep } = graph;
+    const { putRun, putStep } = graph;
+    graph.putRun = (run) => {
+      run_changed = true;
+      return putRun(run);
+    };
     graph.putStep = async (step: StepState) => {
       const known = await graph.step(step.step_key);
       if (all_steps || isVisible(known, step)) changed.add(step.step_key);
@@ -89,10 +94,13 @@ export class Scheduler {
     if (ended?.status === 'completed') await this.#complete(tx, before, output);
     const continues =
       event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
+    // Effects change the run and its steps too.
+    const has_effects = restarts || effects.length > 0;
+    const keys = [...changed];
     const after = await this.#options.publisher.publish(
       tx,
-      await readAgain(tx, before),
-      [...changed],
+      run_changed || has_effects ? await readAgain(tx, before) : before,
+      has_effects ? await findSteps(tx, before.num, keys) : keys.map(graph.row),
       before,
     );
     if (ended || continues || event.kind === 'begun') await this.#recordFact(tx, after);
@@ -108,7 +116,7 @@ export class Scheduler {
     if (ends.length > 0) await this.#execute(tx, await readAgain(tx, before), ends);
     const attempt = before.attempt + 1;
     const nothing = { output: null, attention: null, attention_at: null };
-    await updateRun(tx, before.num, { attempt, ...nothing, started_at: this.#options.clock.now() });
+    updateRun(tx, before.num, { attempt, ...nothing, started_at: this.#options.clock.now() });
     await dropAnswers(tx, before.num);
     await this.#execute(
       tx,
@@ -119,7 +127,7 @@ export class Scheduler {
 
   async #complete(tx: Tx, { num, mode }: RunRow, result: unknown): Promise<void> {
     const output = result === undefined && mode === 'steps' ? await lastOutputs(tx, num) : (result ?? null);
-    await updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
+    updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
   }
 
   async #recordFact(tx: Tx, { id, status, attempt }: RunRow): Promise<void> {

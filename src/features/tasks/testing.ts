@@ -165,7 +165,7 @@ export class TasksFixture {
 
   async #put(tx: Tx, run_id: string, status: RunStatus): Promise<RunRow> {
     const { num, attempt } = (await findRun(tx, run_id))!;
-    await updateRun(tx, num, { status });
+    updateRun(tx, num, { status });
     await this.#facts.record(tx, 'run_changed', run_id, { run_id, status, attempt });
     return (await findRun(tx, run_id))!;
   }

@@ -26,15 +26,6 @@ export function teamOfNum(reader: Reader, num: number): Promise<TeamRow | undefi
   return reader.get(teamByNum(reader, num));
 }
 
-const creatorByNum = preparedQuery((sql, num: number) =>
-  sql.selectFrom('teams').select('created_by').where('num', '=', num),
-);
-
-/** The id of the user who created the team. */
-export async function getCreatorId(reader: Reader, team_num: number): Promise<string> {
-  return (await reader.get(creatorByNum(reader, team_num)))!.created_by;
-}
-
 /**
  * Ids of everyone who may have written a part of the team's definition: its creator, and everyone who has changed it. They
  * may be users, or tokens with limits.

@@ -20,6 +20,8 @@ export class ReadTransaction extends Body implements Reader {
   #begun = false;
   #cursors = 0;
   #failure: unknown = null;
+  /** The answers to statements that the body does not wait for. They never reject. */
+  readonly #in_background: Promise<unknown>[] = [];
 
   /** `database` identifies the store. */
   constructor(database: object, connection: Connection, opening: string) {
@@ -76,6 +78,8 @@ export class ReadTransaction extends Body implements Reader {
       throw this.#failure;
     }
     const { command } = await this.connection.query('COMMIT');
+    // The answers have arrived, but not everything that waits for them has run.
+    await Promise.all(this.#in_background);
     // A statement failed that the body did not wait for.
     if (command !== 'COMMIT') throw this.#failure ?? new Error('PostgreSQL rolled back the transaction');
   }
@@ -112,9 +116,10 @@ export class ReadTransaction extends Body implements Reader {
 
   /** A failure is reported by the next statement, or by the commit. */
   protected inBackground(answer: Promise<unknown>): void {
-    answer.catch((error: unknown) => {
+    const settled = answer.catch((error: unknown) => {
       this.#failure ??= error;
     });
+    this.#in_background.push(settled);
   }
 }
 
@@ -154,6 +159,14 @@ export class WriteTransaction extends ReadTransaction implements Tx {
   async run(query: Compilable<unknown>): Promise<{ changes: number }> {
     const { changes } = await this.query(query);
     return { changes };
+  }
+
+  queue<Row>(query: Compilable<Row>, use?: (rows: Row[]) => void): void {
+    // Whoever calls it after the end hears of it, and not only the transaction.
+    this.checkOpen();
+    const { sql, parameters } = query.compile();
+    const answer = this.send(sql, parameters);
+    this.inBackground(use === undefined ? answer : answer.then(({ rows }) => use(rows as Row[])));
   }
 
   async runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): Promise<void> {

@@ -10,8 +10,8 @@ export type FactRow = Selectable<Tables['facts']>;
 
 const newFact = preparedInsert('facts');
 
-export async function insertFact(tx: Tx, row: Insertable<Tables['facts']>): Promise<void> {
-  await tx.run(newFact(tx, row));
+export function insertFact(tx: Tx, row: Insertable<Tables['facts']>): void {
+  tx.queue(newFact(tx, row));
 }
 
 /** Identifies a cursor. */

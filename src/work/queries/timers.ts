@@ -15,8 +15,8 @@ const setTimer = preparedQuery((builder, kind: string, ref: string, due_at: numb
 );
 
 /** Sets a timer, or moves the one of this kind and ref. */
-export async function putTimer(tx: Tx, { kind, ref, due_at, payload }: TimerRow): Promise<void> {
-  await tx.run(setTimer(tx, kind, ref, due_at, payload));
+export function putTimer(tx: Tx, { kind, ref, due_at, payload }: TimerRow): void {
+  tx.queue(setTimer(tx, kind, ref, due_at, payload));
 }
 
 /** The expression keeps SQLite from using the index by kind, which would read and sort all timers of these kinds. */

@@ -256,8 +256,8 @@ export async function insertAgent(tx: Tx, row: Insertable<Tables['agents']>): Pr
   return (await tx.get(newAgent(tx, row)))!.num;
 }
 
-export async function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): Promise<void> {
-  await tx.run(changedAgent(tx, changes, num));
+export function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): void {
+  tx.queue(changedAgent(tx, changes, num));
 }
 
 export async function deleteAgent(tx: Tx, num: number): Promise<void> {
@@ -397,12 +397,8 @@ export async function insertSession(tx: Tx, row: Insertable<Tables['sessions']>)
   return num;
 }
 
-export async function updateSession(
-  tx: Tx,
-  num: number,
-  changes: Updateable<Tables['sessions']>,
-): Promise<void> {
-  await tx.run(changedSession(tx, changes, num));
+export function updateSession(tx: Tx, num: number, changes: Updateable<Tables['sessions']>): void {
+  tx.queue(changedSession(tx, changes, num));
 }
 
 export async function deleteSession(tx: Tx, num: number): Promise<void> {

@@ -58,17 +58,17 @@ export async function insertAttempt(tx: Tx, { target, ...attempt }: NewAttempt):
   return (await tx.get(newAttempt(tx, row)))!.num;
 }
 
-export async function updateAttempt(
+export function updateAttempt(
   tx: Tx,
   num: number,
   changes: Partial<Pick<Attempt, 'session_id' | 'prompt_id' | 'started_at'>>,
-): Promise<void> {
-  await tx.run(changedAttempt(tx, changes, num));
+): void {
+  tx.queue(changedAttempt(tx, changes, num));
 }
 
 /** `ended_at`: Unix ms. */
-export async function endAttempt(tx: Tx, num: number, ended_at: number): Promise<void> {
-  await tx.run(changedAttempt(tx, { over: 1, ended_at }, num));
+export function endAttempt(tx: Tx, num: number, ended_at: number): void {
+  tx.queue(changedAttempt(tx, { over: 1, ended_at }, num));
 }
 
 const attemptByNum = preparedQuery((builder, num: number) =>

@@ -19,14 +19,14 @@ const newEvents = preparedQuery((builder, run_num: number, ts: number, type: str
 );
 
 /** `records`: JSON texts, in order. */
-export async function insertRunEvents(
+export function insertRunEvents(
   tx: Tx,
   run_num: number,
   ts: number,
   type: 'run' | 'step' | 'mail',
   records: readonly string[],
-): Promise<void> {
-  await tx.run(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
+): void {
+  tx.queue(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
 }
 
 const eventsAfter = preparedQuery((builder, run_num: number, after: number, up_to: number) =>

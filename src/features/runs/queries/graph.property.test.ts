@@ -27,6 +27,9 @@ afterAll(async () => {
 
 let made = 0;
 
+/** Of all kinds. */
+const members = [null, { protocol: 'plain' }, { protocol: 'acp' }].map((agent) => ({ agent }));
+
 /** The stored graph of a new run, read again after every `crash`. */
 async function stored(tx: Tx, { steps, mode, max_rounds, leader_member_id }: RunShape) {
   const id = `${++made}`;
@@ -43,7 +46,7 @@ async function stored(tx: Tx, { steps, mode, max_rounds, leader_member_id }: Run
   const run_num = await insertRun(tx, {
     ...{ id, team_num, number: 1, task_num, status: 'pending', input: '{}', attempt: 1, version: 1, mode },
     ...{ leader: 'unasked', rounds: 0, steps_seen: 0 },
-    spec: JSON.stringify({ leader_member_id, max_rounds }),
+    spec: JSON.stringify({ leader_member_id, max_rounds, members }),
     ...stamps,
   });
   const insert = (shapes: StepShape[], added: number) =>

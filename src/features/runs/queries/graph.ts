@@ -2,11 +2,12 @@
 import { sql } from 'kysely';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Tx } from '../../../store/store.ts';
+import { memberKind } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
-import type { RunGraph, RunState, StepState, Tally } from '../rules/graph.ts';
-import { isRunOver, isStepOver, type StepStatus } from '../rules/run.ts';
+import type { RunGraph, RunState, StepState } from '../rules/graph.ts';
+import { isRunOver, isStepOver } from '../rules/run.ts';
 import { parseSpec, type RunRow, updateRun } from './runs.ts';
-import { countSteps, findStep, listRunSteps, type StepRow } from './steps.ts';
+import { countSteps, findStep, listRunSteps, type StepRow, updateStep } from './steps.ts';
 
 const waitingPlain = preparedQuery((builder, run_num: number, count: number) =>
   builder
@@ -55,19 +56,43 @@ const dependents = preparedQuery((builder, run_num: number, step_key: string) =>
     .orderBy('run_steps.num'),
 );
 
-const stepsWith = preparedQuery((builder, run_num: number, status: StepStatus) =>
+/** Which statuses of steps that have not ended occur. */
+const openStatuses = preparedQuery((builder, run_num: number) =>
+  builder.selectNoFrom(({ exists, selectFrom }) =>
+    (['ready', 'running', 'input_required', 'pending'] as const).map((status) =>
+      exists(
+        selectFrom('run_steps')
+          .select('num')
+          .where('run_num', '=', run_num)
+          .where('status', '=', sql.lit(status)),
+      ).as(status),
+    ),
+  ),
+);
+
+const failedStep = preparedQuery((builder, run_num: number) =>
   builder
     .selectFrom('run_steps')
     .select('num')
     .where('run_num', '=', run_num)
-    .where('status', '=', status)
+    .where('status', '=', sql.lit('failed'))
     .limit(sql.lit(1)),
 );
 
-/** The stored graph of a run. `now`: Unix ms, recorded when a `put` starts or ends the run or its steps. */
-export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
+/** A graph whose steps have rows. */
+export interface StoredGraph extends RunGraph {
+  /** The row of a step that was read or written. */
+  row(step_key: string): StepRow;
+}
+
+/**
+ * The stored graph of a run. `now`: Unix ms, recorded when a `put` starts or ends the run or its steps. On PostgreSQL, a statement
+ * is a round trip, so nothing is read twice, and nothing about kinds of members that the run does not have.
+ */
+export function loadGraph(tx: Tx, row: RunRow, now: number): StoredGraph {
   const { num } = row;
-  const { leader_member_id, max_rounds } = parseSpec(row);
+  const { leader_member_id, max_rounds, members } = parseSpec(row);
+  const kinds = new Set(members.map(memberKind));
   const { status, mode, rounds, rounds_before, leader, steps_seen, error } = row;
   let { waiting_since } = row;
   let run: RunState = {
@@ -81,12 +106,13 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
     error,
   };
   /** Steps that were read or written. Nothing else changes them during the transaction. */
-  const known = new Map<string, StepState>();
+  const rows = new Map<string, StepRow>();
   const read = (found: StepRow): StepState => {
-    const step = toState(found);
-    known.set(step.step_key, step);
-    return step;
+    rows.set(found.step_key, found);
+    return toState(found);
   };
+  const find = async (step_key: string): Promise<StepRow | undefined> =>
+    rows.get(step_key) ?? (await findStep(tx, num, step_key));
   return {
     run: () => run,
     putRun: async (next) => {
@@ -94,20 +120,23 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
       const times = runTimes(run, next, waiting_since, now);
       run = next;
       waiting_since = times.waiting_since;
-      await updateRun(tx, num, { ...columns, leader: round_state, ...times });
+      updateRun(tx, num, { ...columns, leader: round_state, ...times });
     },
     step: async (step_key) => {
-      const found = known.has(step_key) ? undefined : await findStep(tx, num, step_key);
-      return found ? read(found) : known.get(step_key);
+      const found = await find(step_key);
+      return found && read(found);
     },
     putStep: async (step) => {
-      await putStep(tx, num, step, now);
-      known.set(step.step_key, step);
+      const before = (await find(step.step_key))!;
+      const changes = stepChanges(before, step, now);
+      updateStep(tx, before.num, changes);
+      rows.set(step.step_key, { ...before, ...changes });
     },
+    row: (step_key) => rows.get(step_key)!,
     dependents: async (step_key) => ((await tx.all(dependents(tx, num, step_key))) as StepRow[]).map(read),
     steps: async () => (await listRunSteps(tx, num)).map(read),
     dropAdded: async () => {
-      known.clear();
+      rows.clear();
       const added = tx.sql
         .selectFrom('run_steps')
         .select('num')
@@ -122,8 +151,11 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
       await tx.run(tx.sql.deleteFrom('run_steps').where('run_num', '=', num).where('added', '=', 1));
     },
     waitingPlain: async (count) =>
-      count === 0 ? [] : ((await tx.all(waitingPlain(tx, num, count))) as StepRow[]).map(read),
+      count === 0 || !kinds.has('plain')
+        ? []
+        : ((await tx.all(waitingPlain(tx, num, count))) as StepRow[]).map(read),
     waitingAcp: async () => {
+      if (!kinds.has('acp')) return [];
       const waiting = await tx.all(waitingAcp(tx, num));
       if (waiting.length === 0) return [];
       const busy = new Set((await tx.all(launchedMembers(tx, num))).map(({ member_id }) => member_id));
@@ -133,25 +165,20 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
       for (const first of free) steps.push(read((await tx.get(stepByNum(tx, first.num)))!));
       return steps;
     },
-    tally: () => tally(tx, num),
+    tally: async () => {
+      for (const { status } of rows.values())
+        if (status === 'ready' || status === 'running') return { active: true, open: true };
+      const found = (await tx.get(openStatuses(tx, num)))!;
+      const active = Boolean(found.ready || found.running);
+      return { active, open: active || Boolean(found.input_required || found.pending) };
+    },
+    hasFailed: async () => (await tx.get(failedStep(tx, num))) !== undefined,
     plainLive: async () =>
-      (await tx.all(launchedMembers(tx, num))).filter(({ kind }) => kind === 'plain').length,
+      kinds.has('plain')
+        ? (await tx.all(launchedMembers(tx, num))).filter(({ kind }) => kind === 'plain').length
+        : 0,
     size: () => countSteps(tx, num),
   };
-}
-
-async function tally(tx: Tx, run_num: number): Promise<Tally> {
-  const active = await hasStep(tx, run_num, ['ready', 'running']);
-  return {
-    active,
-    open: active || (await hasStep(tx, run_num, ['input_required', 'pending'])),
-    failed: await hasStep(tx, run_num, ['failed']),
-  };
-}
-
-async function hasStep(tx: Tx, run_num: number, statuses: readonly StepStatus[]): Promise<boolean> {
-  for (const status of statuses) if (await tx.get(stepsWith(tx, run_num, status))) return true;
-  return false;
 }
 
 /** The times of a run that change with its state. */
@@ -199,71 +226,21 @@ function parseNeeds({ num, depends_on: json }: StepRow): string[] {
   return keys;
 }
 
-const stepPut = preparedQuery(
-  (
-    builder,
-    run_num: number,
-    now: number,
-    ended_at: number | null,
-    fresh: number,
-    runs: number,
-    waits: number,
-    status: StepStatus,
-    waits_for: number,
-    upstream_failed: number,
-    attempt: number,
-    tries: number,
-    launched: number,
-    error_text: string | null,
-    step_key: string,
-  ) =>
-    builder
-      .updateTable('run_steps')
-      .set({
-        status,
-        waits_for,
-        upstream_failed,
-        attempt,
-        tries,
-        launched,
-        error_text,
-        ended_at,
-        output: sql`CASE WHEN ${fresh} THEN NULL ELSE output END`,
-        started_at: sql`CASE WHEN ${fresh} THEN NULL WHEN ${runs} THEN coalesce(started_at, ${now}) ELSE started_at END`,
-        waiting_since: sql`CASE WHEN ${waits} THEN coalesce(waiting_since, ${now}) END`,
-        answered_by: sql`CASE WHEN ${waits} THEN NULL ELSE answered_by END`,
-      })
-      .where('run_num', '=', run_num)
-      .where('step_key', '=', step_key),
-);
-
-async function putStep(tx: Tx, run_num: number, step: StepState, now: number): Promise<void> {
-  const { status, waits_for, attempt, tries_since_resume: tries, error_text, step_key } = step;
-  const ended_at = isStepOver(step) ? now : null;
+/** The columns that a new state changes. */
+function stepChanges(before: StepRow, step: StepState, now: number) {
+  const { status, waits_for, attempt, tries_since_resume: tries, error_text } = step;
   // The output of an earlier attempt is not shown with the next one.
-  const fresh = status === 'pending' || (status === 'ready' && !step.launched) ? 1 : 0;
-  const runs = status === 'running' ? 1 : 0;
-  const waits = status === 'input_required' ? 1 : 0;
-  const [upstream_failed, launched] = [step.upstream_failed ? 1 : 0, step.launched ? 1 : 0];
-  await tx.run(
-    stepPut(
-      ...([
-        tx,
-        run_num,
-        now,
-        ended_at,
-        fresh,
-        runs,
-        waits,
-        status,
-        waits_for,
-        upstream_failed,
-        attempt,
-        tries,
-        launched,
-      ] as const),
-      error_text,
-      step_key,
-    ),
-  );
+  const fresh = status === 'pending' || (status === 'ready' && !step.launched);
+  const started_at = status === 'running' ? (before.started_at ?? now) : before.started_at;
+  const waits = status === 'input_required';
+  return {
+    ...{ status, waits_for, attempt, tries, error_text },
+    upstream_failed: step.upstream_failed ? 1 : 0,
+    launched: step.launched ? 1 : 0,
+    started_at: fresh ? null : started_at,
+    ended_at: isStepOver(step) ? now : null,
+    waiting_since: waits ? (before.waiting_since ?? now) : null,
+    answered_by: waits ? null : before.answered_by,
+    ...(fresh && { output: null }),
+  };
 }

@@ -14,6 +14,8 @@ import { type ListedRun, type Run, runTitle } from '../rules/run.ts';
 export type RunRow = Selectable<Tables['runs']> & {
   spec: string;
   team_id: string;
+  /** The id of the user who created the team. */
+  team_created_by: string;
   task_id: string;
   created_by_name: string | null;
 };
@@ -28,7 +30,8 @@ function runQuery(builder: Reader['sql']) {
     .innerJoin('run_specs', 'run_specs.run_num', 'runs.num')
     .leftJoin('users', 'users.id', 'runs.created_by')
     .selectAll('runs')
-    .select(['run_specs.spec', 'teams.id as team_id', 'tasks.id as task_id'])
+    .select(['run_specs.spec', 'teams.id as team_id', 'teams.created_by as team_created_by'])
+    .select('tasks.id as task_id')
     .select('users.username as created_by_name');
 }
 
@@ -197,8 +200,8 @@ export async function insertRun(tx: Tx, { spec, ...row }: NewRun): Promise<numbe
 
 const changedRun = preparedUpdate('runs', 'num');
 
-export async function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs']>): Promise<void> {
-  await tx.run(changedRun(tx, changes, num));
+export function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs']>): void {
+  tx.queue(changedRun(tx, changes, num));
 }
 
 export function toRun(row: RunRow): Run {

@@ -108,12 +108,8 @@ export async function lastOutputs(reader: Reader, run_num: number): Promise<Reco
 
 const changedStep = preparedUpdate('run_steps', 'num');
 
-export async function updateStep(
-  tx: Tx,
-  num: number,
-  changes: Updateable<Tables['run_steps']>,
-): Promise<void> {
-  await tx.run(changedStep(tx, changes, num));
+export function updateStep(tx: Tx, num: number, changes: Updateable<Tables['run_steps']>): void {
+  tx.queue(changedStep(tx, changes, num));
 }
 
 /** Total size in bytes of the outputs of the other steps, as JSON. */

@@ -336,12 +336,8 @@ async function conclude(graph: RunGraph, effects: Effect[]): Promise<void> {
     const status = !tally.active && run.round_state !== 'asking' ? 'input_required' : 'running';
     if (status !== run.status) await graph.putRun({ ...run, status });
   } else if (run.mode === 'steps') {
-    await finish(
-      graph,
-      tally.failed ? 'failed' : 'completed',
-      tally.failed ? await firstFailure(graph) : null,
-      effects,
-    );
+    const failed = await graph.hasFailed();
+    await finish(graph, failed ? 'failed' : 'completed', failed ? await firstFailure(graph) : null, effects);
   } else if (run.mode === 'leader') await concludeRound(graph, run, effects);
   else if (run.status !== 'running') await graph.putRun({ ...run, status: 'running' });
 }

@@ -46,8 +46,6 @@ export interface Tally {
   open: boolean;
   /** Some steps are ready or running. */
   active: boolean;
-  /** Some steps have failed. */
-  failed: boolean;
 }
 
 /** The stored graph of one run. A read after a `put` returns the new state. */
@@ -67,6 +65,8 @@ export interface RunGraph {
   /** The first ready step of each ACP member that has no launched step and is not in a round as the leader. */
   waitingAcp(): Promise<StepState[]>;
   tally(): Promise<Tally>;
+  /** Whether any step has failed. */
+  hasFailed(): Promise<boolean>;
   /** Number of launched steps of plain members. */
   plainLive(): Promise<number>;
   /** Number of steps. */
