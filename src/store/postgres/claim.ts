@@ -46,8 +46,8 @@ export class Claim {
   #lost: Problem | null = null;
   readonly #watching: Promise<void>;
 
-  /** Sent at the beginning of each write transaction. */
-  readonly statement = NUMBER;
+  /** Sent at the beginning of each write transaction. Also answers with the id of the transaction, `xid`. */
+  readonly statement = 'SELECT number, pg_current_xact_id()::text AS xid FROM plane_claim';
 
   private constructor(options: PostgresOptions, server: Server, client: pg.Client, held: Held) {
     this.#options = options;

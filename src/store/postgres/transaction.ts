@@ -123,11 +123,8 @@ export class ReadTransaction extends Body implements Reader {
   }
 }
 
-/** Statements that change nothing. */
-const READING = /^(select|declare|fetch|close)\b/i;
 /** In this space of keys, the first half is the same for all turns. See `schema/numbers.ts` for the keys of other locks. */
 const TAKE_TURN = 'SELECT 1 FROM pg_advisory_xact_lock(1, hashtext($1))';
-const XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
 
 export class WriteTransaction extends ReadTransaction implements Tx {
   /** To run after the commit. */
@@ -136,7 +133,6 @@ export class WriteTransaction extends ReadTransaction implements Tx {
   readonly #reads: Pick<Reads, 'once'>;
   #claimed: Promise<void> | undefined;
   #xid: string | null = null;
-  #xid_read: Promise<void> | undefined;
 
   /** `reads` have a connection of their own, and a new snapshot each. */
   constructor(of: {
@@ -151,7 +147,7 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     this.#reads = of.reads;
   }
 
-  /** The id of the transaction, with which its outcome can be looked up. Null if it changed nothing. */
+  /** The id of the transaction, with which its outcome can be looked up. Null if it sent no statement. */
   get xid(): string | null {
     return this.#xid;
   }
@@ -206,24 +202,12 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     });
   }
 
-  protected override async send(
-    sql: string,
-    parameters?: readonly unknown[],
-    as_arrays?: boolean,
-  ): Promise<Result> {
-    this.checkOpen();
-    const answer = super.send(sql, parameters, as_arrays);
-    // The server assigns the id with the first change.
-    if (this.#xid === null && !READING.test(sql)) {
-      this.#xid_read = this.#readXid();
-      this.inBackground(this.#xid_read);
-    }
-    return answer;
-  }
-
   protected override onBegun(): void {
     const { statement } = this.#claim;
-    this.#claimed = this.connection.query(statement).then((answer) => this.#claim.check(answer));
+    this.#claimed = this.connection.query(statement).then((answer) => {
+      this.#xid = (answer.rows as { xid: string }[])[0]?.xid ?? null;
+      this.#claim.check(answer);
+    });
     this.inBackground(this.#claimed);
   }
 
@@ -242,13 +226,6 @@ export class WriteTransaction extends ReadTransaction implements Tx {
       this.finish();
       throw error;
     }
-    // Without the id, the outcome of a lost commit could not be looked up.
-    await this.#xid_read?.catch(() => {});
     await super.commit();
-  }
-
-  async #readXid(): Promise<void> {
-    const { rows } = await this.connection.query(XID);
-    this.#xid ??= (rows as { xid: string | null }[])[0]!.xid;
   }
 }
