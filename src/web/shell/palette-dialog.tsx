@@ -44,11 +44,14 @@ export default function PaletteDialog({ onOpen, places }: PaletteProps) {
               className="h-11 w-full shrink-0 rounded-t-xl border-line border-b bg-transparent px-4 text-prose outline-none"
             />
             <Command.List className="scroll-y p-1">
-              <Command.Empty className="px-3 py-6 text-center text-muted">No results.</Command.Empty>
               {groups.map((group) => (
                 <Results key={group.heading} group={group} sought={query} onChoose={choose} />
               ))}
             </Command.List>
+            {/* Not in the list, which has only options. */}
+            <div role="status">
+              <Command.Empty className="px-3 pt-4 pb-6 text-center text-muted">No results.</Command.Empty>
+            </div>
           </Command>
         </Base.Popup>
       </Base.Portal>
