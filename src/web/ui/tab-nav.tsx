@@ -15,10 +15,14 @@ export function TabNav({
 }) {
   const nav = useRef<HTMLElement>(null);
   const path = useRouterState({ select: ({ location }) => location.pathname });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another path has another current tab
+  const shown = useRef('');
   useEffect(() => {
-    nav.current?.querySelector('.active')?.scrollIntoView({ inline: 'center', block: 'nearest' });
-  }, [path]);
+    // Not after every render, because the user may have scrolled it. Numbers in the labels may arrive late.
+    const now = `${path} ${nav.current!.textContent}`;
+    if (now === shown.current) return;
+    shown.current = now;
+    nav.current!.querySelector('.active')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+  });
   return (
     <nav ref={nav} aria-label={label} className={cx(barClass, className)}>
       {children}

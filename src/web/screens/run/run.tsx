@@ -66,10 +66,26 @@ function useWaitingIn(run_id: string): { waiting: readonly WaitingItem[]; waits:
   }, [items, run_id]);
 }
 
-function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
-  const { id: run_id, team_id } = run;
+/** The selection and the view, which are part of the URL. `chosen`: what the user selected last, a new object each time. */
+function useSelection() {
   const search = useSearch({ from: '/app/teams/$team_id/runs/$run_id' });
   const navigate = useNavigate({ from: '/teams/$team_id/runs/$run_id' });
+  const [chosen, setChosen] = useState<Selection>({});
+  const select = (next: Selection) => {
+    setChosen(next);
+    void navigate({
+      search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
+      replace: true,
+    });
+  };
+  const setView = (view: 'graph' | 'table') =>
+    void navigate({ search: (now) => ({ ...now, view }), replace: true });
+  return { search, chosen, select, setView };
+}
+
+function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
+  const { id: run_id, team_id } = run;
+  const { search, chosen, select, setView } = useSelection();
   const live = !isRunOver(run);
   const team = useQuery(teamQuery(team_id));
   const members = useQuery(runMembersQuery(run_id, live));
@@ -80,14 +96,6 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const step = steps.find(({ step_key }) => step_key === shown_step?.step_key);
   const member_id =
     step?.member_id ?? search.member ?? run.spec.leader_member_id ?? run.spec.members[0]?.member_id;
-  const [chosen, setChosen] = useState<Selection>({});
-  const select = (next: Selection) => {
-    setChosen(next);
-    void navigate({
-      search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
-      replace: true,
-    });
-  };
   const details = step && (
     <StepDetails run={run} step={step} needs_you={shown_step?.status === 'needs_you'} chosen={chosen} />
   );
@@ -123,7 +131,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
             selected={selected.step}
             onSelect={(key) => select({ step: key })}
             view={search.view}
-            onView={(view) => void navigate({ search: (now) => ({ ...now, view }), replace: true })}
+            onView={setView}
             adding={adding}
           />
         ) : (
@@ -167,7 +175,7 @@ function StepDetails({
   step: StepRecord;
   /** The step's agent waits for the user. */
   needs_you: boolean;
-  /** What the user chose last, as a new object each time. */
+  /** As of `useSelection`. */
   chosen: Selection;
 }) {
   const box = useRef<HTMLDivElement>(null);
