@@ -85,9 +85,9 @@ function Results({
           <span className="inline-flex size-4 shrink-0 items-center justify-center text-muted">
             {entry.icon}
           </span>
-          <span className="min-w-0 flex-1 truncate">
+          <span dir="auto" className="min-w-0 flex-1 truncate text-left">
             {entry.label}
-            {entry.detail && <span className="pl-2 text-muted">{entry.detail}</span>}
+            {entry.detail && <bdi className="ps-2 text-muted">{entry.detail}</bdi>}
           </span>
           {entry.right && <span className="flex shrink-0 gap-1 text-muted text-sm">{entry.right}</span>}
         </Command.Item>
