@@ -18,11 +18,11 @@ import { RunStatus } from '../run/status.tsx';
 import { templates } from './templates.ts';
 
 const columns = [
-  { label: 'Team', className: 'w-56' },
+  { label: 'Team', className: 'w-40 lg:w-56' },
   { label: 'Description' },
   { label: 'Members', className: 'w-24' },
   { label: 'Version', className: 'w-20' },
-  { label: 'Last run', className: 'w-64' },
+  { label: 'Last run', className: 'w-44 lg:w-64' },
 ];
 
 const NO_TEAMS: readonly TeamRecord[] = [];
