@@ -1,6 +1,6 @@
 /**
- * Accessibility of every screen: axe finds no problem in either theme, on the narrowest phone and on a desktop, and nothing
- * scrolls horizontally.
+ * Accessibility of every screen: axe finds no problem in either theme, on the narrowest phone and on a desktop, nothing scrolls
+ * horizontally, and the page is not taller than the window.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -112,6 +112,26 @@ const variants = firstOf<Variant>(2, [
 const goTo = (path: string) =>
   `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`;
 
+const windows = [
+  { width: 1280, height: 800 },
+  { width: 360, height: 740 },
+  { width: 740, height: 360 },
+];
+/** Measured after the next frame, when the page has the new size. */
+const HEIGHT_OVER = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() =>
+  resolve(document.documentElement.scrollHeight - innerHeight))))`;
+
+/** By how many pixels the page is taller than the window, by window. Only parts of a screen scroll. */
+async function heightsOver(page: Page): Promise<Record<string, number>> {
+  const over: Record<string, number> = {};
+  for (const { width, height } of windows) {
+    await page.setViewportSize({ width, height });
+    const over_px = Number(await page.evaluate(HEIGHT_OVER));
+    if (over_px > 0) over[`${width} × ${height} px`] = over_px;
+  }
+  return over;
+}
+
 describe('axe finds no problem, light and dark, narrow and wide, on', () => {
   let watched: WatchedPage | undefined;
   /**
@@ -143,6 +163,7 @@ describe('axe finds no problem, light and dark, narrow and wide, on', () => {
       await expect.poll(() => page.getByLabel('Loading').count(), { timeout: 30_000 }).toBe(0);
       if (late[name] !== undefined) await page.locator(late[name]).first().waitFor();
       expect(await problemsOf(page, variants)).toEqual({});
+      expect(await heightsOver(page)).toEqual({});
       expect(errors.splice(0)).toEqual([]);
     });
 });

@@ -11,6 +11,7 @@ import { Button, buttonClass } from '../ui/button.tsx';
 import { useOnline } from '../ui/online.ts';
 import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
+import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from '../waiting/card-frame.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
@@ -237,9 +238,9 @@ function Settled({ elicitation, agent, named }: BodyOf) {
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName elicitation={elicitation} agent={agent} />}
       <span className="min-w-0 break-words">{escapeHidden(message)}</span>
-      <span className="min-w-0 truncate text-muted" title={title}>
-        <bdi>{title}</bdi>
-      </span>
+      <Truncated className="min-w-0 text-muted" title={title}>
+        {title}
+      </Truncated>
       {status === 'accepted' && url !== null && completed_at === null && isWeb(url) && (
         <a
           href={url}

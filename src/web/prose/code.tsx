@@ -15,7 +15,10 @@ export function CodeBlock({
 }) {
   return (
     <figure className="my-2 min-w-0 rounded-md border border-line">
-      <figcaption className="flex items-center justify-between rounded-t-md bg-surface pl-3 text-muted text-sm">
+      <figcaption
+        dir="ltr"
+        className="flex items-center justify-between rounded-t-md bg-surface pl-3 text-muted text-sm"
+      >
         <span className="truncate">{language || 'text'}</span>
         <Copy text={text} />
       </figcaption>

@@ -32,7 +32,7 @@ const components: Components = {
   ),
   table: ({ children }) => (
     <ScrollBox label="Table" className="my-2">
-      <table className="border-collapse [&_td]:border [&_td]:px-2 [&_th]:border [&_th]:px-2 [&_th]:text-left">
+      <table className="border-collapse [&_td]:border [&_td]:px-2 [&_th]:border [&_th]:px-2 [&_th]:text-start">
         {children}
       </table>
     </ScrollBox>
@@ -45,14 +45,14 @@ const components: Components = {
   h5: ({ children }) => <p className="measure mt-2 mb-1 font-medium">{children}</p>,
   h6: ({ children }) => <p className="measure mt-2 mb-1 font-medium">{children}</p>,
   p: ({ children }) => <p className="measure my-1.5">{children}</p>,
-  ul: ({ children }) => <ul className="measure my-1.5 list-disc pl-6">{children}</ul>,
+  ul: ({ children }) => <ul className="measure my-1.5 list-disc ps-6">{children}</ul>,
   ol: ({ children, start }) => (
-    <ol start={start} className="measure my-1.5 list-decimal pl-6">
+    <ol start={start} className="measure my-1.5 list-decimal ps-6">
       {children}
     </ol>
   ),
   blockquote: ({ children }) => (
-    <blockquote className="measure my-1.5 border-line-strong border-l-2 pl-3 text-muted">
+    <blockquote className="measure my-1.5 border-line-strong border-s-2 ps-3 text-muted">
       {children}
     </blockquote>
   ),
@@ -162,7 +162,7 @@ export function Address({ to, children }: { to: string | undefined; children?: R
         className="break-all underline decoration-line-strong underline-offset-2 hover:decoration-current"
       >
         {children}
-        <ExternalLink aria-label="opens in a new tab" className="ml-0.5 inline size-3" />
+        <ExternalLink aria-label="opens in a new tab" className="ms-0.5 inline size-3" />
       </a>
       {children !== to && children !== address && (
         <span className="break-all text-muted text-sm"> {address}</span>

@@ -17,6 +17,7 @@ import { useOnline } from '../ui/online.ts';
 import { ObservedPermissionMode } from '../ui/permission-mode.tsx';
 import { ActionError } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
+import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame, CardKeysContext, CardScreenContext } from '../waiting/card-frame.tsx';
 import { isUnread } from '../waiting/focus.ts';
 import { type Reply, useAnswer } from './answer.ts';
@@ -440,9 +441,9 @@ function Settled({
           <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
         )}
       </span>
-      <span className="min-w-0 truncate text-muted" title={escapeHidden(call.title)}>
-        <bdi>{escapeHidden(call.title)}</bdi>
-      </span>
+      <Truncated className="min-w-0 text-muted" title={escapeHidden(call.title)}>
+        {escapeHidden(call.title)}
+      </Truncated>
     </>
   );
 }

@@ -53,6 +53,7 @@ export function RejectForm({
       </label>
       <textarea
         id={id}
+        dir="auto"
         // biome-ignore lint/a11y/noAutofocus: the user asked for this field
         autoFocus
         rows={Math.min(6, Math.max(2, text.split('\n').length))}

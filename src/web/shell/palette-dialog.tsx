@@ -44,11 +44,14 @@ export default function PaletteDialog({ onOpen, places }: PaletteProps) {
               className="h-11 w-full shrink-0 rounded-t-xl border-line border-b bg-transparent px-4 text-prose outline-none"
             />
             <Command.List className="scroll-y p-1">
-              <Command.Empty className="px-3 py-6 text-center text-muted">No results.</Command.Empty>
               {groups.map((group) => (
                 <Results key={group.heading} group={group} sought={query} onChoose={choose} />
               ))}
             </Command.List>
+            {/* Not in the list, which has only options. */}
+            <div role="status">
+              <Command.Empty className="px-3 pt-4 pb-6 text-center text-muted">No results.</Command.Empty>
+            </div>
           </Command>
         </Base.Popup>
       </Base.Portal>
@@ -82,9 +85,9 @@ function Results({
           <span className="inline-flex size-4 shrink-0 items-center justify-center text-muted">
             {entry.icon}
           </span>
-          <span className="min-w-0 flex-1 truncate">
+          <span dir="auto" className="min-w-0 flex-1 truncate text-left">
             {entry.label}
-            {entry.detail && <span className="pl-2 text-muted">{entry.detail}</span>}
+            {entry.detail && <bdi className="ps-2 text-muted">{entry.detail}</bdi>}
           </span>
           {entry.right && <span className="flex shrink-0 gap-1 text-muted text-sm">{entry.right}</span>}
         </Command.Item>

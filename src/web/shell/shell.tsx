@@ -134,7 +134,8 @@ function BottomBar({ places: shown, waiting }: { places: readonly Place[]; waiti
     <>
       <nav
         aria-label="Main"
-        className="flex shrink-0 border-line border-t bg-sidebar pb-[env(safe-area-inset-bottom)] md:hidden"
+        // A panel that fills a window without much height has a way back.
+        className="flex shrink-0 border-line border-t bg-sidebar pb-[env(safe-area-inset-bottom)] md:hidden short:[main:has([data-panel])~&]:hidden"
       >
         {shown
           .filter(({ to }) => bottom_bar.includes(to))

@@ -17,6 +17,7 @@ import { MOD } from '../ui/keys.ts';
 import { Mark, Wordmark } from '../ui/mark.tsx';
 import { AgentStatus } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
+import { Truncated } from '../ui/truncated.tsx';
 import { UnreadDot } from '../ui/unread.tsx';
 import { firstByAgent } from '../waiting/queue.ts';
 import { useWaiting } from '../waiting/use-waiting.ts';
@@ -196,7 +197,7 @@ const AgentLink = memo(function AgentLink({
           <UnreadDot />
         </span>
       )}
-      <span className={collapsed ? 'sr-only' : 'min-w-0 flex-1 truncate'}>{agent.name}</span>
+      <Truncated className={collapsed ? 'sr-only' : 'min-w-0 flex-1'}>{agent.name}</Truncated>
       {!collapsed && <Since agent={agent} waiting_since={waiting_since} />}
     </Link>
   );

@@ -1,5 +1,6 @@
-import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react';
+import { type ButtonHTMLAttributes, type ReactNode, type Ref, use } from 'react';
 import { cx } from './cx.ts';
+import { InSheet } from './sheet.ts';
 
 type ButtonVariant = 'primary' | 'plain' | 'quiet' | 'danger';
 
@@ -63,8 +64,18 @@ export const floatingClass = buttonClass(
     'max-md:-translate-x-1/2 max-md:fixed max-md:left-1/2 max-md:bottom-[calc(env(safe-area-inset-bottom)+64px)] max-md:z-20 max-md:size-12 max-md:rounded-full max-md:px-0 max-md:shadow-overlay max-md:[&_svg]:size-5',
 );
 
-/** A button with only an icon. Its label is read by screen readers and shown as a tooltip. */
+/**
+ * A button with only an icon. Its label is read by screen readers and shown as a tooltip. In the sheet of a phone's screen, the
+ * label is next to the icon.
+ */
 export function IconButton({ label, className, ...rest }: Omit<ButtonProps, 'children'> & { label: string }) {
+  if (use(InSheet)) {
+    return (
+      <Button variant="quiet" {...rest} className={className}>
+        {label}
+      </Button>
+    );
+  }
   return (
     <Button
       variant="quiet"

@@ -3,6 +3,7 @@ import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { cx } from './cx.ts';
+import { InSheet } from './sheet.ts';
 
 export function Dialog({
   open,
@@ -31,16 +32,23 @@ export function Dialog({
           )}
         >
           <header className="flex items-center justify-between gap-3 px-4 pt-3">
-            <Base.Title className="font-semibold text-lg">{title}</Base.Title>
+            <Base.Title dir="auto" className="wrap-anywhere min-w-0 flex-1 text-left font-semibold text-lg">
+              {title}
+            </Base.Title>
             <Base.Close
               aria-label="Close"
-              className="tap -mr-1 inline-flex min-w-7 items-center justify-center rounded text-muted hover:text-text"
+              className="tap -mr-1 inline-flex min-w-7 shrink-0 items-center justify-center rounded text-muted hover:text-text"
             >
               <X className="size-4" />
             </Base.Close>
           </header>
-          {description && <Base.Description className="px-4 pt-1 text-muted">{description}</Base.Description>}
-          <div className="scroll-y px-4 pt-3 pb-4">{children}</div>
+          {description && (
+            <Base.Description className="wrap-anywhere px-4 pt-1 text-muted">{description}</Base.Description>
+          )}
+          <div className="scroll-y px-4 pt-3 pb-4">
+            {/* Also if it was opened in the sheet of a phone's screen. */}
+            <InSheet value={false}>{children}</InSheet>
+          </div>
         </Base.Popup>
       </Base.Portal>
     </Base.Root>

@@ -4,6 +4,8 @@ import { cx } from './cx.ts';
 
 export interface ControlProps {
   id: string;
+  /** That of the text in it. */
+  dir?: 'auto';
   'aria-describedby'?: string | undefined;
   'aria-invalid'?: true | undefined;
 }
@@ -29,7 +31,7 @@ export function Field({
       <label htmlFor={id} className="font-medium text-sm">
         {label}
       </label>
-      {children({ id, 'aria-describedby': described, 'aria-invalid': error ? true : undefined })}
+      {children({ id, dir: 'auto', 'aria-describedby': described, 'aria-invalid': error ? true : undefined })}
       {error && (
         <p id={`${id}-error`} role="alert" className="text-failed text-sm">
           {error}

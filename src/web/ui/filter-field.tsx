@@ -24,6 +24,7 @@ export function FilterField({
     <input
       type="search"
       data-filter
+      dir="auto"
       aria-label={label}
       placeholder={shows_key && !is_touch ? `${placeholder}  /` : placeholder}
       value={value}

@@ -95,7 +95,7 @@ function DropDown({
       <Base.Trigger render={trigger} />
       <Base.Portal>
         <Base.Positioner sideOffset={4} align="end" className="z-50">
-          <Base.Popup className="min-w-44 rounded-lg border border-line bg-raised p-1 shadow-overlay outline-none data-open:animate-enter">
+          <Base.Popup className="scroll-y max-h-(--available-height) min-w-44 rounded-lg border border-line bg-raised p-1 shadow-overlay outline-none data-open:animate-enter">
             {items.map((item) => (
               <DropDownItem key={String(item.label)} item={item} />
             ))}

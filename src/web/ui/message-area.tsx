@@ -20,6 +20,7 @@ export function MessageArea({
     <textarea
       {...area}
       aria-label="Message"
+      dir="auto"
       rows={Math.min(8, Math.max(2, text.split('\n').length))}
       value={text}
       onChange={(event) => onText(event.target.value)}

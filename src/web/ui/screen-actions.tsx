@@ -51,7 +51,7 @@ function ActionSheet({ children }: { children: ReactNode }) {
         role="dialog"
         aria-label="Actions"
         onClick={onClick}
-        className="inset-x-0 top-auto bottom-0 m-0 w-full max-w-full rounded-t-lg border border-line bg-raised p-2 pb-[calc(env(safe-area-inset-bottom)+8px)] text-text shadow-overlay backdrop:bg-[#000]/40 open:animate-enter"
+        className="inset-x-0 top-auto bottom-0 m-0 max-h-[88dvh] w-full max-w-full overscroll-contain rounded-t-lg border border-line bg-raised p-2 pb-[calc(env(safe-area-inset-bottom)+8px)] text-text shadow-overlay backdrop:bg-[#000]/40 open:animate-enter"
       >
         <div className="flex flex-col gap-1 [&>:is(a,button)]:w-full [&>:is(a,button)]:justify-start [&>:is(a,button)]:border-transparent">
           <InSheet value={true}>{children}</InSheet>

@@ -57,8 +57,10 @@ export function Screen({
             </Link>
           )}
           <h1
+            // As in `Truncated`. A heading with several parts has its own.
+            dir={heading === undefined ? 'auto' : undefined}
             className={cx(
-              'min-w-0 flex-1 truncate font-semibold text-lg',
+              'min-w-0 flex-1 truncate text-left font-semibold text-lg',
               back && '-ml-3 md:pointer-fine:ml-0',
             )}
           >

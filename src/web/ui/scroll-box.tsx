@@ -18,7 +18,7 @@ export function ScrollBox({
       aria-label={label}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
       tabIndex={0}
-      className={cx('min-w-0 overflow-auto', className)}
+      className={cx('relative min-w-0 overflow-auto', className)}
     >
       {children}
     </div>

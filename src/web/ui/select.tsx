@@ -30,7 +30,7 @@ export function Select({
       {...rest}
       value={value}
       onChange={(event) => onChange(event.target.value)}
-      className={cx(inputClass, 'select pr-6', className)}
+      className={cx(inputClass, 'select', className)}
     >
       {choices.map((choice) => (
         <option key={choice.value} value={choice.value} disabled={choice.disabled} data-hint={choice.hint}>

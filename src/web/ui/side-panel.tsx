@@ -10,9 +10,7 @@ import { cx } from './cx.ts';
 /** The list beside the panel. */
 export function BesidePanel({ is_open, children }: { is_open: boolean; children: ReactNode }) {
   return (
-    <div className={is_open ? 'min-w-0 flex-1 overflow-auto max-lg:hidden' : 'min-w-0 flex-1 overflow-auto'}>
-      {children}
-    </div>
+    <div className={cx('relative min-w-0 flex-1 overflow-auto', is_open && 'max-lg:hidden')}>{children}</div>
   );
 }
 
@@ -31,7 +29,7 @@ export function SidePanel({
   actions?: ReactNode;
   /** The list, for screen readers: `Back to nodes`. */
   back: string;
-  /** The children fill the panel, which is wider, and scroll on their own. */
+  /** The children fill the panel, which is wider, and scroll on their own, except where there is no height for that. */
   is_thread?: boolean;
   onClose: () => void;
   children: ReactNode;
@@ -69,7 +67,12 @@ export function SidePanel({
         {actions}
         <IconButton label="Close" icon={<X aria-hidden />} onClick={onClose} className="max-lg:hidden" />
       </header>
-      <div className={cx('flex min-h-0 flex-1 flex-col', !is_thread && 'scroll-y gap-5 px-4 py-3')}>
+      <div
+        className={cx(
+          'flex min-h-0 flex-1 flex-col',
+          is_thread ? 'short:scroll-y' : 'scroll-y gap-5 px-4 py-3',
+        )}
+      >
         {children}
       </div>
     </section>

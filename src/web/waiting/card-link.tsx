@@ -29,8 +29,8 @@ export function CardLink({ item }: { item: WaitingItem }) {
     <CardFrame card={item.id} open answered={false} aria-labelledby={id}>
       <div className="flex min-w-0 items-center gap-3">
         <TriangleAlert aria-hidden className="size-4 shrink-0 text-needs" />
-        <span id={id} className="min-w-0 flex-1 truncate font-medium">
-          <bdi>{escapeHidden(waitingText(item))}</bdi>
+        <span id={id} dir="auto" className="min-w-0 flex-1 truncate text-left font-medium">
+          {escapeHidden(waitingText(item))}
         </span>
         <Link
           to="/approvals"

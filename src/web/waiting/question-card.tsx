@@ -12,6 +12,7 @@ import { useSession } from '../api/session.ts';
 import { CommandForm } from '../ui/command-form.tsx';
 import { useOnline } from '../ui/online.ts';
 import { Ago } from '../ui/time.tsx';
+import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
 import { questionOutcome, type SettledStep } from './question-outcome.ts';
 
@@ -91,9 +92,9 @@ export const QuestionCard = memo(function QuestionCard({
           <span className="min-w-0 break-words">
             <bdi>{outcome}</bdi>
           </span>
-          <span className="min-w-0 truncate text-muted" title={question}>
-            <bdi>{question}</bdi>
-          </span>
+          <Truncated className="min-w-0 text-muted" title={question}>
+            {question}
+          </Truncated>
         </>
       )}
     </CardFrame>

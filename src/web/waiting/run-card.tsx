@@ -12,6 +12,7 @@ import { Button, buttonClass } from '../ui/button.tsx';
 import { useOnline } from '../ui/online.ts';
 import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
+import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
 
 export interface RunCardProps {
@@ -76,9 +77,9 @@ export const RunCard = memo(function RunCard({ run, open, className }: RunCardPr
           <CircleSlash aria-hidden className="size-3.5 shrink-0 text-muted" />
           <RunLink run={run} />
           <span>{outcome}</span>
-          <span className="min-w-0 truncate text-muted" title={reason}>
-            <bdi>{reason}</bdi>
-          </span>
+          <Truncated className="min-w-0 text-muted" title={reason}>
+            {reason}
+          </Truncated>
         </>
       )}
     </CardFrame>

@@ -16,6 +16,7 @@ import { AgentStatus } from '../../ui/status.tsx';
 import { tabClass } from '../../ui/tab-class.ts';
 import { TabNav } from '../../ui/tab-nav.tsx';
 import { Clock } from '../../ui/time.tsx';
+import { Truncated } from '../../ui/truncated.tsx';
 import { firstByAgent } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { Branch, Place } from '../agents/facts.tsx';
@@ -76,9 +77,9 @@ function Shown({
       back={agents_page}
       heading={
         <span className="flex min-w-0 items-center gap-x-3 md:flex-wrap">
-          <span className="min-w-0 max-w-full truncate" title={agent.name}>
+          <Truncated className="min-w-0 max-w-full" title={agent.name}>
             {agent.name}
-          </span>
+          </Truncated>
           <AgentStatus agent={agent} className="shrink-0 font-normal text-base tracking-normal" />
           <span className="font-normal text-base tracking-normal max-md:hidden">
             <ObservedPermissionMode agent={agent} />

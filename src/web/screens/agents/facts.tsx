@@ -6,6 +6,7 @@ import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
 import { Clock, ShortAgo } from '../../ui/time.tsx';
+import { Truncated } from '../../ui/truncated.tsx';
 import { costText, usedPercent } from '../../ui/usage.ts';
 import { linkLabels, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { Wait } from '../../waiting/wait.tsx';
@@ -66,7 +67,14 @@ export function LastActivity({ agent, item }: { agent: AgentRecord; item: Waitin
 /** One line about the agent: what it asks or does, or how it ended. */
 export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
   const { summary } = agent;
-  if (item) return <span className="text-needs">asks: {escapeHidden(waitingText(item))}</span>;
+  if (item) {
+    return (
+      <span dir="ltr" className="flex min-w-0 text-needs">
+        <span className="whitespace-pre">asks: </span>
+        <Truncated>{escapeHidden(waitingText(item))}</Truncated>
+      </span>
+    );
+  }
   if (agent.pending) return <>{agent.pending} pending: the node is unreachable</>;
   if (agent.activity === 'starting') return <>Starting…</>;
   if (agent.status === 'failed') {

@@ -126,7 +126,8 @@ const AgentRow = memo(function AgentRow({
           <Link
             to="/agents/$agent_id"
             params={{ agent_id: agent.id }}
-            className="truncate font-semibold after:absolute after:inset-0 hover:underline"
+            dir="auto"
+            className="truncate text-left font-semibold after:absolute after:inset-0 hover:underline"
             title={agent.name}
           >
             {agent.name}
@@ -134,13 +135,13 @@ const AgentRow = memo(function AgentRow({
           <span className="shrink-0 font-mono text-muted text-sm">{getProgram(agent)}</span>
           <ActsOnItsOwn agent={agent} />
         </span>
-        <span className="block truncate text-muted text-sm">
+        <span dir="auto" className="block truncate text-left text-muted text-sm">
           <StatusLine agent={agent} item={item} />
         </span>
       </th>
       <td className="min-w-0 text-muted text-sm max-md:hidden">
         <span className="flex min-w-0 items-center gap-1.5">
-          <span className="shrink-0 truncate">
+          <span className="shrink-0 truncate not-last:max-w-3/5 last:max-w-full">
             <Folder agent={agent} />
           </span>
           <Branch agent={agent} />

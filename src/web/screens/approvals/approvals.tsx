@@ -82,7 +82,7 @@ function Filters({ items, names: { agents, teams } }: { items: readonly WaitingI
         choices={choices[name]}
         value={search[name] ?? ''}
         onChange={(value) => change({ [name]: value || undefined })}
-        className="min-w-0 max-w-44 flex-1 sm:flex-none"
+        className="min-w-36 flex-1 sm:max-w-44 sm:flex-none"
       />
     ));
 }

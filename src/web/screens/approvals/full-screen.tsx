@@ -6,6 +6,7 @@ import { useSession } from '../../api/session.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Empty, Skeleton } from '../../ui/states.tsx';
+import { Truncated } from '../../ui/truncated.tsx';
 import { CardScreenContext } from '../../waiting/card-frame.tsx';
 import { focusNextCard } from '../../waiting/focus.ts';
 import { keyOf, linkNames, type WaitingItem } from '../../waiting/queue.ts';
@@ -116,7 +117,12 @@ function Onward({ item, next, names, is_done }: Omit<RequestProps, 'left'> & { i
   const look = buttonClass('primary', 'min-h-12 min-w-0');
   const name = sourceName(item, names.agents);
   const run = runOf(item);
-  const back = <span className="truncate">{is_done ? `Done, back to ${name}` : `Back to ${name}`}</span>;
+  const back = (
+    <>
+      <span className="whitespace-pre">{is_done ? 'Done, back to ' : 'Back to '}</span>
+      <Truncated>{name}</Truncated>
+    </>
+  );
   return (
     <div className="flex shrink-0 flex-col p-3 pb-[calc(env(safe-area-inset-bottom)+12px)]">
       {next ? (

@@ -5,6 +5,7 @@ import type { RefObject } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { ShortAgo } from '../../ui/time.tsx';
+import { Truncated } from '../../ui/truncated.tsx';
 import { focusCard } from '../../waiting/focus.ts';
 import { keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { sourceName } from './shown.ts';
@@ -105,13 +106,11 @@ function RowText({ item, agents }: { item: WaitingItem; agents: readonly AgentRe
   return (
     <>
       <span className="flex w-full items-baseline gap-2">
-        <span className="truncate font-medium">{sourceName(item, agents)}</span>
+        <Truncated className="font-medium">{sourceName(item, agents)}</Truncated>
         <span className="shrink-0 text-muted text-sm">{kinds[item.kind]}</span>
         <ShortAgo at={item.since} className="ml-auto text-muted text-sm" />
       </span>
-      <span className="w-full truncate text-muted text-sm">
-        <bdi>{escapeHidden(waitingText(item))}</bdi>
-      </span>
+      <Truncated className="w-full text-muted text-sm">{escapeHidden(waitingText(item))}</Truncated>
     </>
   );
 }

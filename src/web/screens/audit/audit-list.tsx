@@ -16,7 +16,7 @@ import { useDeletedAgent } from './use-audit.ts';
 
 const ROW_PX = 37;
 const HEADING_PX = 28;
-const columns = 'grid grid-cols-[1fr_auto] gap-x-3 md:grid-cols-[6rem_minmax(0,1fr)_auto_8rem]';
+const columns = 'grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 md:grid-cols-[6rem_minmax(0,1fr)_auto_8rem]';
 
 export function AuditList({
   records,
@@ -209,7 +209,7 @@ function Row({
             className="tap flex w-full min-w-0 items-center gap-1 rounded text-left max-md:pointer-coarse:py-2"
           >
             <Chevron aria-hidden className="size-4 shrink-0 text-muted" />
-            <span className="min-w-0 md:truncate">
+            <span className="wrap-anywhere min-w-0 md:truncate">
               <b className="font-semibold">{escapeHidden(actor)}</b> {escapeHidden(text)}
             </span>
             {record.level === 'warn' && (

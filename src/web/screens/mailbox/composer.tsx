@@ -93,6 +93,9 @@ function useMail(run: RunRecord) {
   return { text, setText, send };
 }
 
+/** A label and its field, which wrap together. */
+const endClass = 'inline-flex min-w-0 items-center gap-2 whitespace-nowrap';
+
 function AddressFields({
   from,
   to,
@@ -112,7 +115,7 @@ function AddressFields({
   return (
     <div className="flex flex-wrap items-center gap-2 text-muted">
       {senders.length > 1 && (
-        <>
+        <span className={endClass}>
           From
           <Select
             aria-label="From"
@@ -121,16 +124,18 @@ function AddressFields({
             choices={choices(senders)}
             className="max-w-40"
           />
-        </>
+        </span>
       )}
-      To
-      <Select
-        aria-label="To"
-        value={to}
-        onChange={(actor) => onEnds({ ...ends, to: actor })}
-        choices={choices(receivers)}
-        className="max-w-40"
-      />
+      <span className={endClass}>
+        To
+        <Select
+          aria-label="To"
+          value={to}
+          onChange={(actor) => onEnds({ ...ends, to: actor })}
+          choices={choices(receivers)}
+          className="max-w-40"
+        />
+      </span>
     </div>
   );
 }

@@ -104,7 +104,7 @@ function Message({ message }: { message: MailRecord }) {
           <Ago at={created_at} />
         </span>
       </p>
-      <p className="max-h-80 max-w-3xl overflow-y-auto whitespace-pre-wrap break-words text-prose">
+      <p dir="auto" className="max-h-80 max-w-3xl overflow-y-auto whitespace-pre-wrap break-words text-prose">
         {mailText(payload)}
       </p>
       <div className="flex flex-wrap items-center gap-2">

@@ -140,7 +140,7 @@ function MailRow({
           {word}
         </span>
       </p>
-      <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">
+      <p dir="auto" className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">
         {data ? mailText(data.payload) : error ? 'This message could not be loaded.' : ' '}
       </p>
       {head.reason && <p className="break-words text-failed text-sm">{head.reason}</p>}

@@ -81,7 +81,9 @@ function TriggerRow({
             <Until at={next_at} /> · <TimeOfDay ts={Date.parse(next_at) / 1000} />
           </span>
         </p>
-        <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{mailText(payload)}</p>
+        <p dir="auto" className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">
+          {mailText(payload)}
+        </p>
         {last_at !== null && (
           <p className="text-muted text-sm">
             Fired {fired === 1 ? 'once' : `${fired} times`}, last <Ago at={last_at} />

@@ -50,7 +50,7 @@ function NewAgentForm({ state }: { state: ReturnType<typeof useNewAgent> }) {
         className="flex max-w-page flex-col gap-3 p-3 md:p-4"
       >
         <MainField form={form} />
-        <div className="grid grid-cols-[2fr_3fr] items-start gap-x-3 gap-y-2 md:grid-cols-4">
+        <div className="grid grid-cols-[9fr_11fr] items-start gap-x-3 gap-y-2 md:grid-cols-4">
           <PresetField
             presets={presets.data}
             error={problems.preset ?? (presets.error ? errorMessage(presets.error) : undefined)}

@@ -2,11 +2,12 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
-import { useEffect, useMemo } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { isRunOver, runTitle } from '../../../features/runs/rules/run.ts';
 import { keys } from '../../api/keys.ts';
 import { type RunRecord, runMembersQuery, runQuery, stepsQuery, teamQuery } from '../../api/queries.ts';
 import { features } from '../../features.ts';
+import { useHandheld, useNarrow, useReducedMotion } from '../../ui/media.ts';
 import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Deleted, QueryState, Skeleton } from '../../ui/states.tsx';
@@ -65,10 +66,26 @@ function useWaitingIn(run_id: string): { waiting: readonly WaitingItem[]; waits:
   }, [items, run_id]);
 }
 
-function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
-  const { id: run_id, team_id } = run;
+/** The selection and the view, which are part of the URL. `chosen`: what the user selected last, a new object each time. */
+function useSelection() {
   const search = useSearch({ from: '/app/teams/$team_id/runs/$run_id' });
   const navigate = useNavigate({ from: '/teams/$team_id/runs/$run_id' });
+  const [chosen, setChosen] = useState<Selection>({});
+  const select = (next: Selection) => {
+    setChosen(next);
+    void navigate({
+      search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
+      replace: true,
+    });
+  };
+  const setView = (view: 'graph' | 'table') =>
+    void navigate({ search: (now) => ({ ...now, view }), replace: true });
+  return { search, chosen, select, setView };
+}
+
+function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
+  const { id: run_id, team_id } = run;
+  const { search, chosen, select, setView } = useSelection();
   const live = !isRunOver(run);
   const team = useQuery(teamQuery(team_id));
   const members = useQuery(runMembersQuery(run_id, live));
@@ -79,11 +96,10 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const step = steps.find(({ step_key }) => step_key === shown_step?.step_key);
   const member_id =
     step?.member_id ?? search.member ?? run.spec.leader_member_id ?? run.spec.members[0]?.member_id;
-  const select = (next: Selection) =>
-    void navigate({
-      search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
-      replace: true,
-    });
+  const details = step && (
+    <StepDetails run={run} step={step} needs_you={shown_step?.status === 'needs_you'} chosen={chosen} />
+  );
+  const is_narrow = useNarrow();
   const adding = live && <AddStep run={run} steps={steps} onAdded={(step) => select({ step })} />;
   const selected = { step: step?.step_key, member: member_id };
   return (
@@ -115,7 +131,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
             selected={selected.step}
             onSelect={(key) => select({ step: key })}
             view={search.view}
-            onView={(view) => void navigate({ search: (now) => ({ ...now, view }), replace: true })}
+            onView={setView}
             adding={adding}
           />
         ) : (
@@ -128,6 +144,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
             adding={adding}
           />
         )}
+        {is_narrow && details}
         <div className="grid min-w-0 grid-cols-1 gap-3 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <div className="flex min-w-0 flex-col gap-3">
             <Timeline run={run} steps={shown} waits={waits} selected={selected} onSelect={select} />
@@ -136,7 +153,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
           <Side
             run={run}
             step={step}
-            needs_you={shown_step?.status === 'needs_you'}
+            details={!is_narrow && details}
             member_id={member_id}
             members={members.data}
             onMember={(item) => select({ member: item })}
@@ -147,26 +164,55 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   );
 }
 
+/** The selected step. On phones, it comes into view when the user chooses it, because it may be below the screen. */
+function StepDetails({
+  run,
+  step,
+  needs_you,
+  chosen,
+}: {
+  run: RunRecord;
+  step: StepRecord;
+  /** The step's agent waits for the user. */
+  needs_you: boolean;
+  /** As of `useSelection`. */
+  chosen: Selection;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const is_phone = [useHandheld(), useNarrow()].includes(true);
+  const behavior = useReducedMotion() ? 'auto' : 'smooth';
+  const { step_key } = step;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only after a choice
+  useEffect(() => {
+    if (is_phone && chosen.step === step_key) box.current?.scrollIntoView({ block: 'nearest', behavior });
+  }, [chosen, step_key]);
+  return (
+    <div ref={box} className="min-w-0 scroll-my-3">
+      <StepPanel key={step_key} run={run} step={step} needs_you={needs_you} />
+    </div>
+  );
+}
+
 /** The selected step and member, and the panels of other features. */
 function Side({
   run,
   step,
-  needs_you,
+  details,
   member_id,
   members,
   onMember,
 }: {
   run: RunRecord;
   step: StepRecord | undefined;
-  /** The step's agent waits for the user. */
-  needs_you: boolean;
+  /** Those of the step, unless they are elsewhere. */
+  details: ReactNode;
   member_id: string | undefined;
   members: MembersRecord | undefined;
   onMember: (member_id: string) => void;
 }) {
   return (
     <div className="flex min-w-0 flex-col gap-3">
-      {step && <StepPanel key={step.step_key} run={run} step={step} needs_you={needs_you} />}
+      {details}
       {member_id !== undefined && (
         <MemberPanel run={run} member_id={member_id} step={step} members={members} onMember={onMember} />
       )}
@@ -196,9 +242,14 @@ function useSteps({ id: run_id, team_id, attempt }: RunRecord, waiting: readonly
 function Heading({ run, team_name, needs_you }: { run: RunRecord; team_name: string; needs_you: boolean }) {
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-x-3">
-      <span className="min-w-0 truncate">
-        Run {run.number} ·{' '}
-        <Link to="/teams/$team_id" params={{ team_id: run.team_id }} className="hover:underline">
+      <span className="flex min-w-0">
+        <span className="whitespace-pre">Run {run.number} · </span>
+        <Link
+          to="/teams/$team_id"
+          params={{ team_id: run.team_id }}
+          dir="auto"
+          className="truncate text-left hover:underline"
+        >
           {team_name}
         </Link>
       </span>
@@ -214,7 +265,11 @@ function Notes({ run }: { run: RunRecord }) {
   const title = runTitle(run.input);
   return (
     <>
-      {title && <p className="break-words text-prose">{title}</p>}
+      {title && (
+        <p dir="auto" className="break-words text-prose">
+          {title}
+        </p>
+      )}
       {run.attention && (
         <p role="status" className="flex items-start gap-2 rounded-md border border-line bg-marked px-3 py-2">
           <TriangleAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-needs" />

@@ -8,6 +8,7 @@ import { rowMarkClass } from '../../ui/row-class.ts';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
 import { useTint } from '../../ui/tint.ts';
+import { Truncated } from '../../ui/truncated.tsx';
 import { useWaitingRuns } from '../../waiting/use-waiting.ts';
 import { RunStatus } from './status.tsx';
 
@@ -115,9 +116,13 @@ function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined
           params={{ team_id: run.team_id, run_id: run.id }}
           className="tap inline-flex max-w-full items-center font-medium after:absolute after:inset-0 hover:underline"
         >
-          <span className="truncate">
-            {name !== undefined && `${name} · `}Run {run.number}
-          </span>
+          {name !== undefined && (
+            <>
+              <Truncated>{name}</Truncated>
+              <span className="whitespace-pre"> · </span>
+            </>
+          )}
+          <span className="whitespace-nowrap">Run {run.number}</span>
         </Link>
       </th>
       <td className="max-md:flex max-md:items-center">
@@ -125,7 +130,7 @@ function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined
         {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
       </td>
       <td className="min-w-0 max-md:w-full">
-        <div className="truncate" title={title ?? undefined}>
+        <div dir="auto" className="truncate text-left" title={title ?? undefined}>
           {title ?? (why === null && <span className="text-muted">–</span>)}
           {why !== null && (
             <span className={run.error ? 'text-failed' : 'text-needs'} title={why}>

@@ -75,7 +75,11 @@ export function StepPanel({
 function StepFacts({ step: { prompt, depends_on, when, error_text, status } }: { step: StepRecord }) {
   return (
     <>
-      {prompt && <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{prompt}</p>}
+      {prompt && (
+        <p dir="auto" className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">
+          {prompt}
+        </p>
+      )}
       {(depends_on.length > 0 || when === 'always') && (
         <p className="break-words text-muted text-sm">
           {depends_on.length > 0 && <>after {depends_on.slice(0, 20).join(', ')}</>}

@@ -4,6 +4,7 @@ import { isRunOver } from '../../../features/runs/rules/run.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
+import { useNarrow } from '../../ui/media.ts';
 import { StatusIcon, sentenceCase, statusText } from '../../ui/status.tsx';
 import { spanText, useNow } from '../../ui/time.tsx';
 import type { ShownStepRecord } from './facts.ts';
@@ -18,6 +19,9 @@ interface TimelineProps {
   selected: Selection;
   onSelect: (selection: Selection) => void;
 }
+
+/** The labels of ticks need about 40 px, and on a phone the bars have about 160. */
+const PHONE_TICK_DISTANCE = 0.3;
 
 /** The timeline of a larger run is rendered less often. */
 const MANY_STEPS = 200;
@@ -45,6 +49,7 @@ const Rows = memo(function Rows({
   now_ms,
 }: TimelineProps & { now_ms: number }) {
   const [shown, setShown] = useState(FIRST);
+  const tick_distance = useNarrow() ? PHONE_TICK_DISTANCE : undefined;
   const start_ms = Date.parse(run.started_at!);
   const { rows, scale, first_ms } = useMemo(() => {
     const members = run.spec.members.map(({ member_id }) => member_id);
@@ -53,8 +58,8 @@ const Rows = memo(function Rows({
     const end = spans.reduce((last, { to_ms }) => Math.max(last, to_ms), now_ms);
     const first_ms = spans.reduce((first, { from_ms }) => Math.min(first, from_ms), start_ms);
     const busy = spans.filter(({ kind }) => kind !== 'queued');
-    return { rows, scale: createScale(busy, first_ms, end), first_ms };
-  }, [run, steps, waits, now_ms, start_ms]);
+    return { rows, scale: createScale(busy, first_ms, end, tick_distance), first_ms };
+  }, [run, steps, waits, now_ms, start_ms, tick_distance]);
   if (rows.length === 0) return null;
   const groups = Map.groupBy(rows.slice(0, shown), ({ member_id }) => member_id);
   return (

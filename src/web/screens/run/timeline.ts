@@ -48,6 +48,8 @@ export function createScale(
   spans: readonly Pick<Span, 'from_ms' | 'to_ms'>[],
   start_ms: number,
   end_ms: number,
+  /** The least distance between ticks, as a share of the width. */
+  tick_distance = TICK_DISTANCE,
 ): Scale {
   const last = Math.max(end_ms, start_ms + 1000);
   const busy = union(spans, start_ms, last);
@@ -80,7 +82,7 @@ export function createScale(
   const folds = pieces
     .filter(({ folded }) => folded)
     .map(({ from_ms, to_ms }) => ({ at: (x(from_ms) + x(to_ms)) / 2, from_ms, to_ms }));
-  return { x, folds, ticks: buildTicks(pieces, x) };
+  return { x, folds, ticks: buildTicks(pieces, x, tick_distance) };
 }
 
 /** The busy intervals, in order and without overlaps. */
@@ -113,7 +115,7 @@ const TICKS_MAX = 6;
 const TICK_DISTANCE = 0.1;
 
 /** Ticks at round times since the start, outside the folded gaps, with a minimum distance. */
-function buildTicks(pieces: readonly Piece[], x: (ms: number) => number): Tick[] {
+function buildTicks(pieces: readonly Piece[], x: (ms: number) => number, distance: number): Tick[] {
   const start_ms = pieces[0]?.from_ms ?? 0;
   const shown_ms = pieces.reduce(
     (sum, { folded, from_ms, to_ms }) => sum + (folded ? 0 : to_ms - from_ms),
@@ -127,7 +129,7 @@ function buildTicks(pieces: readonly Piece[], x: (ms: number) => number): Tick[]
     for (let n = Math.ceil((from_ms - start_ms) / every); start_ms + n * every <= to_ms; n++) {
       const ms = start_ms + n * every;
       const at = x(ms);
-      if (ticks.length === 0 || at - ticks.at(-1)!.at > TICK_DISTANCE) ticks.push({ at, ms });
+      if (ticks.length === 0 || at - ticks.at(-1)!.at > distance) ticks.push({ at, ms });
     }
   }
   return ticks;

@@ -75,7 +75,7 @@ export function Conversation({
         )}
         {task.description !== '' && (
           <Disclosure summary="Description">
-            <p className="max-h-48 overflow-y-auto whitespace-pre-wrap break-words text-prose">
+            <p dir="auto" className="max-h-48 overflow-y-auto whitespace-pre-wrap break-words text-prose">
               {task.description}
             </p>
           </Disclosure>

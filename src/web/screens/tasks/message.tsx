@@ -50,7 +50,7 @@ export function Message({
         <Answered task={task} message_id={message.reply_to} known={answered} onThread={onThread} />
       )}
       {message.text !== null && (
-        <p className="whitespace-pre-wrap break-words text-prose">
+        <p dir="auto" className="whitespace-pre-wrap break-words text-prose">
           {pieces(message.text).map(({ at, text, href }) =>
             href === null ? (
               text

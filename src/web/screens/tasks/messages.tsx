@@ -33,7 +33,7 @@ export function Messages({
   const { box, unseen, follow, onScroll, toEnd } = useReadingPlace(messages);
   const by_id = new Map(messages.map((message) => [message.id, message]));
   return (
-    <div className="relative min-h-0 flex-1">
+    <div className="relative min-h-0 flex-1 short:h-40 short:flex-none">
       <div
         ref={box}
         role="log"

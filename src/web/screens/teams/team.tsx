@@ -66,7 +66,11 @@ function TeamScreen({ team }: { team: TeamRecord }) {
       }
     >
       <Page width="full" className="gap-3!">
-        {team.description && <p className="max-w-prose break-words text-prose">{team.description}</p>}
+        {team.description && (
+          <p dir="auto" className="max-w-prose break-words text-prose">
+            {team.description}
+          </p>
+        )}
         <p className="flex flex-wrap gap-x-4 text-muted text-sm">
           <span>Version {team.version}</span>
           <span className="min-w-0 break-words">
@@ -161,7 +165,11 @@ function MemberList({ team: { spec } }: { team: TeamRecord }) {
                 {agent && agent.node_id !== 'main' && ` · node:${agent.node_id}`}
               </span>
             </p>
-            {description && <p className="break-words">{description}</p>}
+            {description && (
+              <p dir="auto" className="break-words">
+                {description}
+              </p>
+            )}
             {skills.length > 0 && (
               <p className="break-words text-muted text-sm">skills: {skills.join(', ')}</p>
             )}

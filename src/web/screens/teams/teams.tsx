@@ -12,16 +12,17 @@ import { Screen } from '../../ui/screen.tsx';
 import { ApiLink, CommandLine, ListNote, QueryState } from '../../ui/states.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
+import { Truncated } from '../../ui/truncated.tsx';
 import { useWaitingRuns } from '../../waiting/use-waiting.ts';
 import { RunStatus } from '../run/status.tsx';
 import { templates } from './templates.ts';
 
 const columns = [
-  { label: 'Team', className: 'w-56' },
+  { label: 'Team', className: 'w-40 lg:w-56' },
   { label: 'Description' },
   { label: 'Members', className: 'w-24' },
   { label: 'Version', className: 'w-20' },
-  { label: 'Last run', className: 'w-64' },
+  { label: 'Last run', className: 'w-44 lg:w-64' },
 ];
 
 const NO_TEAMS: readonly TeamRecord[] = [];
@@ -136,16 +137,18 @@ function Row({
           params={{ team_id: team.id }}
           className="tap inline-flex max-w-full items-center font-medium after:absolute after:inset-0 hover:underline"
         >
-          <span className="truncate">{team.name}</span>
+          <Truncated>{team.name}</Truncated>
         </Link>
       </th>
       <td className="min-w-0 max-md:order-last max-md:w-full">
-        <div className="truncate text-muted" title={team.description}>
+        <div dir="auto" className="truncate text-left text-muted" title={team.description}>
           {team.description}
         </div>
       </td>
       <td className="max-md:flex max-md:items-center">
-        {team.spec.members.length} <span className="text-muted md:sr-only">members</span>
+        <span>
+          {team.spec.members.length} <span className="text-muted md:sr-only">members</span>
+        </span>
       </td>
       <td className="text-muted max-md:hidden">v{team.version}</td>
       <td className="max-md:flex max-md:items-center">

@@ -169,7 +169,10 @@ function WorktreeRow({ worktree, node_id: node }: { worktree: WorktreeRecord; no
       </th>
       <td className="min-w-0 text-muted text-sm max-md:hidden">
         <span className="flex min-w-0 items-center gap-1.5">
-          <span className="shrink-0 truncate" title={escapeHidden(repo ?? workdir)}>
+          <span
+            className="shrink-0 truncate not-last:max-w-3/5 last:max-w-full"
+            title={escapeHidden(repo ?? workdir)}
+          >
             {repo === null ? 'Empty folder' : escapeHidden(lastPart(repo))}
           </span>
           {branch !== null && (

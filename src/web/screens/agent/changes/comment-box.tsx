@@ -56,6 +56,7 @@ export function CommentBox({ name, line, first_min, before, onDone, onCancel }: 
       className="flex flex-col gap-2 border-line border-y bg-surface p-3 font-sans text-base"
     >
       <textarea
+        dir="auto"
         aria-label={`Comment on ${describeLines({ line, ...(first !== undefined && { first }) })}`}
         // biome-ignore lint/a11y/noAutofocus: it was opened to write in it
         autoFocus

@@ -3,7 +3,8 @@ import { ArrowLeft, ChevronDown, ChevronRight } from 'lucide-react';
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { Button } from '../../../ui/button.tsx';
+import { IconButton } from '../../../ui/button.tsx';
+import { PathText } from '../../../ui/path-text.tsx';
 import type { Comment } from './comments.ts';
 import { Counts } from './counts.tsx';
 import { FileDiff } from './file-diff.tsx';
@@ -52,19 +53,18 @@ export function FileSection(props: FileSectionProps) {
       style={{ containIntrinsicHeight: `auto ${is_open ? estimate_px + 36 : 36}px` }}
     >
       <header className="sticky top-0 z-10 flex min-h-9 items-center gap-2 border-line border-b bg-ground px-2">
-        <Button variant="quiet" className="md:hidden" icon={<ArrowLeft aria-hidden />} onClick={onBack}>
-          Files
-        </Button>
-        <h2 className="min-w-0 flex-1 font-mono text-sm" dir="auto">
+        <IconButton label="Files" className="md:hidden" icon={<ArrowLeft aria-hidden />} onClick={onBack} />
+        <h2 className="min-w-0 flex-1 font-mono text-sm">
           <button
             type="button"
             aria-expanded={is_open}
+            aria-label={shown_path}
             title={shown_path}
             onClick={() => setOpened(!is_open)}
             className="tap flex max-w-full items-center gap-1 rounded text-left"
           >
             <Chevron aria-hidden className="size-3.5 shrink-0 text-muted" />
-            <span className="truncate">{shown_path}</span>
+            <PathText path={shown_path} />
           </button>
         </h2>
         {listed && (

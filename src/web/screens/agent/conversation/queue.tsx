@@ -9,6 +9,7 @@ import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { ActionError } from '../../../ui/states.tsx';
+import { Truncated } from '../../../ui/truncated.tsx';
 import { useCancelTurn } from '../turn.ts';
 
 const AGAIN_MS = 15_000;
@@ -87,9 +88,9 @@ function Waiting({
     <>
       <div className="flex min-w-0 items-center gap-2">
         <span className="shrink-0 text-muted">queued</span>
-        <span className="min-w-0 flex-1 truncate" title={prompt.text}>
+        <Truncated className="min-w-0 flex-1" title={prompt.text}>
           {prompt.text}
-        </span>
+        </Truncated>
         {children}
         <IconButton label="Edit prompt" icon={<Pencil aria-hidden />} onClick={() => onEdit(prompt)} />
         <IconButton
@@ -141,6 +142,7 @@ function Editor({
       </label>
       <textarea
         id={id}
+        dir="auto"
         rows={3}
         value={edited.text}
         onChange={(event) => onEdit({ ...edited, text: event.target.value })}

@@ -58,7 +58,7 @@ export function SuggestionList({
       id={id}
       role="listbox"
       aria-label={suggestions.label}
-      className="scroll-y absolute bottom-full left-0 z-20 mb-1 max-h-64 w-full max-w-lg rounded-lg border border-line bg-raised p-1 shadow-overlay"
+      className="scroll-y absolute bottom-full left-0 z-20 mb-1 max-h-[min(16rem,35dvh)] w-full max-w-lg rounded-lg border border-line bg-raised p-1 shadow-overlay"
     >
       {suggestions.options.map((option, at) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys

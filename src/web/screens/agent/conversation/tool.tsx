@@ -26,6 +26,7 @@ import { findCommand } from '../../../reviews/review-view.ts';
 import { plainText } from '../../../transcript/ansi.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
+import { Truncated } from '../../../ui/truncated.tsx';
 import { PartView } from './body.tsx';
 import { Elapsed } from './elapsed.tsx';
 import { PermissionNote, useFocusAfterCard } from './permission-note.tsx';
@@ -161,10 +162,10 @@ function Folded({
       >
         <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
         <span className="sr-only">{kind} </span>
-        <span className="min-w-0 flex-1 truncate" title={title}>
-          <bdi>{title.split('\n')[0]}</bdi>
-          {hint !== null && <span className="font-mono text-muted text-sm"> {hint}</span>}
-        </span>
+        <Truncated className="min-w-0 flex-1" title={title}>
+          {title.split('\n')[0]}
+          {hint !== null && <bdi className="font-mono text-muted text-sm"> {hint}</bdi>}
+        </Truncated>
         <span className="inline-flex min-w-0 shrink-0 items-center gap-x-2 text-sm">{facts}</span>
         <ChevronRight aria-hidden className={cx('size-3.5 shrink-0 text-muted', open && 'rotate-90')} />
       </button>

@@ -5,6 +5,7 @@ import type { Turn } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
 import { Counts } from '../../../reviews/diff-view.tsx';
+import { PathText } from '../../../ui/path-text.tsx';
 
 const SHOWN = 12;
 const AGAIN_MS = 10_000;
@@ -29,9 +30,7 @@ export function Files({ agent, turn }: { agent: AgentRecord; turn: Turn | undefi
               title={`${escapeHidden(path)} (${status})`}
               className="tap flex min-w-0 items-center justify-between gap-2 hover:underline"
             >
-              <span className="min-w-0 truncate">
-                <bdi>{escapeHidden(path)}</bdi>
-              </span>
+              <PathText path={escapeHidden(path)} />
               <Counts added={additions ?? 0} removed={deletions ?? 0} />
             </Link>
           </li>

@@ -160,7 +160,8 @@ function Bar({ bar, agent_id, onShow }: { bar: PlacedBar } & Pick<LanesProps, 'a
         onFocus={() => onShow(entry.key)}
         onBlur={() => onShow(null)}
         className={cx(
-          'absolute inset-0 whitespace-nowrap rounded-sm border text-xs leading-[18px] hover:brightness-95',
+          // The height of its row can be tapped. The width cannot be larger than the time that it shows.
+          'absolute inset-0 whitespace-nowrap rounded-sm border text-xs leading-[18px] before:absolute before:inset-x-0 before:-inset-y-0.75 hover:brightness-95',
           entry.result?.status === 'failed' ? failedBar : looks[entry.lane],
           entry.is_open && 'rounded-r-none border-r-0',
         )}
