@@ -18,6 +18,11 @@ export async function writeChapter(name: Chapter, body: string): Promise<void> {
   await writePage({ figures, chapters: { ...chapters, [name]: body } });
 }
 
+/** The text of a chapter without its heading; empty if the page does not have it yet. */
+export async function readChapter(name: Chapter): Promise<string> {
+  return (await readPage()).chapters[name] ?? '';
+}
+
 /** Replaces everything before the chapters. */
 export async function writeFigures(figures: string): Promise<void> {
   await writePage({ ...(await readPage()), figures });

@@ -125,6 +125,20 @@ async function recovered(): Promise<void> {
   }
 }
 
+/** Starts planes again while something is waited for: one that has lost its connections may be replaced, and ends, later. */
+async function reviving<T>(waiting: Promise<T>): Promise<T> {
+  let is_over = false;
+  const done = waiting.finally(() => {
+    is_over = true;
+  });
+  const reviving = (async () => {
+    for (const pace = openPace(); !is_over; await pace())
+      for (const plane of cluster.planes) if (!plane.isRunning) await plane.start();
+  })();
+  await Promise.all([done, reviving]);
+  return done;
+}
+
 async function killNode(): Promise<void> {
   const node = pick(cluster.nodes);
   await node.kill('SIGKILL');
@@ -138,18 +152,17 @@ function randomEvent(): (typeof EVENTS)[number] {
 /** A conversation that asks for permission before the event, and is answered through another plane after it. */
 async function askAcross(event: () => Promise<void>): Promise<void> {
   const [first, second] = [pick(cluster.planes), pick(cluster.planes)];
-  const conversation = await cluster.startAsker(first, pick(cluster.nodes));
+  const conversation = await reviving(cluster.startAsker(first, pick(cluster.nodes)));
   try {
     const [review] = await conversation.pending();
     await event();
-    await retryWhileUnreachable(() =>
+    const answer = () =>
       second.client.call('respondReview', {
         params: { review_id: review!.id },
         body: { decision: 'allow' },
         idempotency_key: `answer-${review!.id}`,
-      }),
-    );
-    await conversation.untilIdle();
+      });
+    await reviving(retryWhileUnreachable(answer).then(() => conversation.untilIdle()));
     expect(await conversation.delivered()).toMatchObject([{ status: 'answered', delivery: 'written' }]);
     expect(conversation.history.sequenceError()).toBeNull();
   } finally {
@@ -211,17 +224,17 @@ test(`nothing is lost or repeated by ${KILLS} faults (seed ${SEED})`, {
     const [, name, event] = randomEvent();
     counts.set(name, (counts.get(name) ?? 0) + 1);
     try {
-      const run = await beginRun(n);
+      const run = await reviving(beginRun(n));
       await askAcross(async () => {
         await sleep(next() * 500);
         await event();
         await recovered();
       });
-      await expectDone(run);
+      await reviving(expectDone(run));
     } catch (error) {
       throw new Error(`fault ${n + 1}, ${name}, with SVC_TEST_SEED=${SEED}`, { cause: error });
     }
   }
-  for (const { plane, node, writers } of groups) await expectNothingLost(plane, node, writers);
+  for (const { plane, node, writers } of groups) await reviving(expectNothingLost(plane, node, writers));
   process.stdout.write(`${[...counts].map(([name, count]) => `${count} × ${name}`).join('\n')}\n`);
 });
