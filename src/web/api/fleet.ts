@@ -1,7 +1,7 @@
 /** Applies frames of the fleet feed to the query cache. Each frame has a record as it is after a change. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Frame } from '../../client/client.ts';
-import { problems } from '../../core/problem.ts';
+import { Problem } from '../../core/problem.ts';
 import type { CachedRecord, CacheKey, Row } from '../feature.ts';
 import { features } from '../features.ts';
 import { afterFetch } from './after-fetch.ts';
@@ -40,22 +40,16 @@ export function applyFrame(queries: QueryClient, frame: Frame): void {
   const { list, one, id } = place;
   put(queries, list, () => queries.setQueryData<Row[]>(list, (rows) => rows && merged(rows, record, id)));
   if (!one) return;
-  if (record.deleted) forget(queries, one);
+  const query = queries.getQueryCache().find({ queryKey: one, exact: true });
+  if (record.deleted && query?.isActive()) {
+    // The page that shows the record keeps it, with an error: without it, the page would ask for it whenever it renders.
+    query.setState({ status: 'error', error: new Problem('not_found', 'not_found', '') });
+  } else if (record.deleted) queries.removeQueries({ queryKey: one });
   else {
     put(queries, one, () =>
       queries.setQueryData<Row>(one, (known) => (known && isOlder(record, known) ? known : record)),
     );
   }
-}
-
-/**
- * Removes a record that was deleted. A page that shows it keeps it, with an error: without the record, the page would ask for it
- * whenever it renders.
- */
-function forget(queries: QueryClient, queryKey: CacheKey): void {
-  const query = queries.getQueryCache().find({ queryKey, exact: true });
-  if (query?.isActive()) query.setState({ status: 'error', error: problems.notFound() });
-  else queries.removeQueries({ queryKey });
 }
 
 /** Applies a change now, and again after a fetch in progress, whose result may be older than the change. */

@@ -1,8 +1,7 @@
 /** The states of a screen without current data: empty, loading, failed, stale. */
 import { Link } from '@tanstack/react-router';
-import { CloudOff, Trash2 } from 'lucide-react';
+import { CloudOff } from 'lucide-react';
 import { type ReactNode, useEffect, useState } from 'react';
-import { Problem } from '../../core/problem.ts';
 import { type call, errorMessage } from '../api/client.ts';
 import { Button } from './button.tsx';
 import { Copy } from './copy.tsx';
@@ -133,17 +132,6 @@ export function Stale({ since, retry }: { since: number; retry: () => void }) {
         Try again
       </button>
     </div>
-  );
-}
-
-/** Shown above a record that was deleted while its page is open. Renders nothing for other errors. */
-export function Deleted({ what, error }: { what: string; error: unknown }) {
-  if (!(error instanceof Problem && error.kind === 'not_found')) return null;
-  return (
-    <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-warning">
-      <Trash2 aria-hidden className="size-4" />
-      This {what} was deleted. The page shows it as it was.
-    </p>
   );
 }
 

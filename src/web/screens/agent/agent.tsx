@@ -8,10 +8,11 @@ import { type AgentRecord, agentQuery, agentsQuery, changesQuery, teamsQuery } f
 import { type AgentTab, agentTabs } from '../../router.tsx';
 import { appearance } from '../../shell/appearance.ts';
 import { cx } from '../../ui/cx.ts';
+import { Deleted } from '../../ui/deleted.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { Deleted, Failed, QueryState, Skeleton } from '../../ui/states.tsx';
+import { Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { tabClass } from '../../ui/tab-class.ts';
 import { TabNav } from '../../ui/tab-nav.tsx';
