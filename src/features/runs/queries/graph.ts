@@ -4,7 +4,7 @@ import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Tx } from '../../../store/store.ts';
 import { memberKind } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
-import type { RunGraph, RunState, StepState } from '../rules/graph.ts';
+import type { RunGraph, RunState, StepState, Tally } from '../rules/graph.ts';
 import { isRunOver, isStepOver } from '../rules/run.ts';
 import { parseSpec, type RunRow, updateRun } from './runs.ts';
 import { countSteps, findStep, listRunSteps, type StepRow, updateStep } from './steps.ts';
@@ -137,18 +137,7 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): StoredGraph {
     steps: async () => (await listRunSteps(tx, num)).map(read),
     dropAdded: async () => {
       rows.clear();
-      const added = tx.sql
-        .selectFrom('run_steps')
-        .select('num')
-        .where('run_num', '=', num)
-        .where('added', '=', 1);
-      await tx.run(
-        tx.sql
-          .deleteFrom('run_edges')
-          .where('run_num', '=', num)
-          .where(({ or, eb }) => or([eb('step_num', 'in', added), eb('needs_num', 'in', added)])),
-      );
-      await tx.run(tx.sql.deleteFrom('run_steps').where('run_num', '=', num).where('added', '=', 1));
+      await deleteAdded(tx, num);
     },
     waitingPlain: async (count) =>
       count === 0 || !kinds.has('plain')
@@ -165,13 +154,7 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): StoredGraph {
       for (const first of free) steps.push(read((await tx.get(stepByNum(tx, first.num)))!));
       return steps;
     },
-    tally: async () => {
-      for (const { status } of rows.values())
-        if (status === 'ready' || status === 'running') return { active: true, open: true };
-      const found = (await tx.get(openStatuses(tx, num)))!;
-      const active = Boolean(found.ready || found.running);
-      return { active, open: active || Boolean(found.input_required || found.pending) };
-    },
+    tally: () => tally(tx, num, rows.values()),
     hasFailed: async () => (await tx.get(failedStep(tx, num))) !== undefined,
     plainLive: async () =>
       kinds.has('plain')
@@ -179,6 +162,29 @@ export function loadGraph(tx: Tx, row: RunRow, now: number): StoredGraph {
         : 0,
     size: () => countSteps(tx, num),
   };
+}
+
+async function deleteAdded(tx: Tx, run_num: number): Promise<void> {
+  const added = tx.sql
+    .selectFrom('run_steps')
+    .select('num')
+    .where('run_num', '=', run_num)
+    .where('added', '=', 1);
+  await tx.run(
+    tx.sql
+      .deleteFrom('run_edges')
+      .where('run_num', '=', run_num)
+      .where(({ or, eb }) => or([eb('step_num', 'in', added), eb('needs_num', 'in', added)])),
+  );
+  await tx.run(tx.sql.deleteFrom('run_steps').where('run_num', '=', run_num).where('added', '=', 1));
+}
+
+async function tally(tx: Tx, run_num: number, known: Iterable<StepRow>): Promise<Tally> {
+  for (const { status } of known)
+    if (status === 'ready' || status === 'running') return { active: true, open: true };
+  const found = (await tx.get(openStatuses(tx, run_num)))!;
+  const active = Boolean(found.ready || found.running);
+  return { active, open: active || Boolean(found.input_required || found.pending) };
 }
 
 /** The times of a run that change with its state. */
