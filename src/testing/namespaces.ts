@@ -18,16 +18,15 @@ export function hasNamespaces(): boolean {
 }
 
 /**
- * Runs a script of this folder in new namespaces, with `input` as JSON in its first argument, and returns what it prints, which
+ * Runs a script in new namespaces, with `input` as JSON in its first argument, and returns what it prints, which
  * must be JSON. Ends everything that the script started, even when `signal` aborts it. Rejects with its error output.
  */
 export async function runUnshared<Output>(
-  script: string,
+  script: URL,
   input?: unknown,
   signal?: AbortSignal,
 ): Promise<Output> {
-  const path = fileURLToPath(new URL(script, import.meta.url));
-  const run = `exec "${process.execPath}" "${path}" '${JSON.stringify(input ?? null)}'`;
+  const run = `exec "${process.execPath}" "${fileURLToPath(script)}" '${JSON.stringify(input ?? null)}'`;
   // Everything in a pid namespace ends with its first process.
   const [command, argv] = unshared(run, ['--pid', '--fork', '--kill-child', '--mount-proc']);
   const child = spawn(command, argv, {

@@ -18,5 +18,5 @@ export interface Partition {
 
 /** Ends everything it started, even when `signal` aborts it. Rejects with the error output, also if output was lost. */
 export async function partitionPlanes(signal?: AbortSignal): Promise<Partition[]> {
-  return runUnshared('./partitions-child.ts', undefined, signal);
+  return runUnshared(new URL('./partitions-child.ts', import.meta.url), undefined, signal);
 }

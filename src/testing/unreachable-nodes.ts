@@ -35,5 +35,5 @@ export async function requestUnreachable(
   options: UnreachableOptions,
   signal?: AbortSignal,
 ): Promise<UnreachableAnswer[]> {
-  return runUnshared('./unreachable-nodes-child.ts', options, signal);
+  return runUnshared(new URL('./unreachable-nodes-child.ts', import.meta.url), options, signal);
 }
