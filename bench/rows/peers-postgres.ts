@@ -32,7 +32,9 @@ export const postgresPeers: Row = {
   bottleneck:
     'A step is two serializable transactions with the graph, the history and the events of its run, where DBOS inserts one ' +
     'row; the transactions of a fan also wait for each other, because they change the same run. Tried: any number of ' +
-    'transactions at once, of which up to 90 % ran again. Not profiled further.',
+    'transactions at once, of which up to 90 % ran again. Done so far: a step of a chain is 24 statements instead of 46, and ' +
+    'svc waits for 7 of them; measured in turns beside other work, that took its processor time from 5.7 to 3.5 ms in svc, ' +
+    'and from 4.2 to 2.3 ms in the server.',
   run: async ({ quick }) => {
     const systems = await openSystems();
     const count = quick ? 64 : 512;
