@@ -567,7 +567,8 @@ describe('when the active plane dies', () => {
     forwarder.setTarget(at(await openPlane(answering('second'))));
     const [read, write, stream] = await Promise.all(responses);
     expect([read!.body, refusal(write!)]).toEqual(['second', [502, 'forward_failed']]);
-    expect(['', 'id: 1\n\n']).toContain(stream!.body);
+    // The beginning of the stream may not have arrived: the other plane answers then.
+    expect(['', 'id: 1\n\n', 'second']).toContain(stream!.body);
   });
 });
 
