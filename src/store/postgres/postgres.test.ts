@@ -149,6 +149,23 @@ it('a long write succeeds although short ones keep changing what it read', async
   expect(store.server!.conflicts).toBeGreaterThanOrEqual(runs - 1);
 });
 
+it('a write whose body throws before a queued statement conflicts runs again', async () => {
+  await store.write((tx) => setMeta(tx, 'n', '0'));
+  let runs = 0;
+  let other: Promise<unknown> | undefined;
+  await store.write(async (tx) => {
+    runs++;
+    const value = await metaValue(tx, 'n');
+    if (value === '7') return;
+    other = execute(database.url, `SELECT pg_sleep(0.2); UPDATE meta SET value = '7' WHERE key = 'n'`);
+    tx.queue(tx.sql.selectNoFrom(sql`pg_sleep(0.5)::text`.as('slept')));
+    tx.queue(tx.sql.updateTable('meta').set({ value: '8' }).where('key', '=', 'n'));
+    throw new Error(`not ${value}`);
+  });
+  await other;
+  expect(runs).toBe(2);
+});
+
 it('a write whose body continues after an error of a statement fails with that error', async () => {
   await store.write((tx) => setMeta(tx, 'a'));
   const caught = store.write(async (tx) => {

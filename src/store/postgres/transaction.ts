@@ -79,9 +79,14 @@ export class ReadTransaction extends Body implements Reader {
     }
     const { command } = await this.connection.query('COMMIT');
     // The answers have arrived, but not everything that waits for them has run.
-    await Promise.all(this.#in_background);
+    await this.answered();
     // A statement failed that the body did not wait for.
     if (command !== 'COMMIT') throw this.#failure ?? new Error('PostgreSQL rolled back the transaction');
+  }
+
+  /** Resolves when all statements are answered that the body does not wait for. Only then is `failure` known. */
+  async answered(): Promise<void> {
+    await Promise.all(this.#in_background);
   }
 
   /** Sends the end of the transaction. Its outcome does not matter. */

@@ -93,8 +93,9 @@ export class Writes {
         value = await tx.execute(body, caller);
       } catch (error) {
         tx.finish();
-        // The body may have thrown something else because of it, or because it read what another plane wrote.
+        // The body may have thrown because of what a statement found that must run again, or that another plane wrote.
         await tx.claimed();
+        await tx.answered();
         throw canRunAgain(tx.failure) ? tx.failure : error;
       }
       if (BODIES_RUN_TWICE && attempt === 1) {

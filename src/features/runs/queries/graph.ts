@@ -86,7 +86,7 @@ export interface StoredGraph extends RunGraph {
 }
 
 /**
- * The stored graph of a run. `now`: Unix ms, recorded when a `put` starts or ends the run or its steps. On PostgreSQL, a statement
+ * The stored graph of a run. `now`: Unix ms, recorded when a `put` starts or ends the run or its steps. On PostgreSQL, a read
  * is a round trip, so nothing is read twice, and nothing about kinds of members that the run does not have.
  */
 export function loadGraph(tx: Tx, row: RunRow, now: number): StoredGraph {

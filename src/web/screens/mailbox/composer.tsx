@@ -93,9 +93,6 @@ function useMail(run: RunRecord) {
   return { text, setText, send };
 }
 
-/** A label and its field, which wrap together. */
-const endClass = 'inline-flex min-w-0 items-center gap-2 whitespace-nowrap';
-
 function AddressFields({
   from,
   to,
@@ -111,31 +108,48 @@ function AddressFields({
   ends: MailAddresses;
   onEnds: (ends: MailAddresses) => void;
 }) {
-  const choices = (ids: string[]) => ids.map((value) => ({ value, label: actorName(value) }));
   return (
     <div className="flex flex-wrap items-center gap-2 text-muted">
       {senders.length > 1 && (
-        <span className={endClass}>
-          From
-          <Select
-            aria-label="From"
-            value={from}
-            onChange={(actor) => onEnds({ ...ends, from: actor })}
-            choices={choices(senders)}
-            className="max-w-40"
-          />
-        </span>
-      )}
-      <span className={endClass}>
-        To
-        <Select
-          aria-label="To"
-          value={to}
-          onChange={(actor) => onEnds({ ...ends, to: actor })}
-          choices={choices(receivers)}
-          className="max-w-40"
+        <ActorField
+          label="From"
+          actors={senders}
+          value={from}
+          onChange={(actor) => onEnds({ ...ends, from: actor })}
         />
-      </span>
+      )}
+      <ActorField
+        label="To"
+        actors={receivers}
+        value={to}
+        onChange={(actor) => onEnds({ ...ends, to: actor })}
+      />
     </div>
+  );
+}
+
+/** A label and its field, which wrap together. */
+function ActorField({
+  label,
+  actors,
+  value,
+  onChange,
+}: {
+  label: string;
+  actors: string[];
+  value: string;
+  onChange: (actor: string) => void;
+}) {
+  return (
+    <span className="inline-flex min-w-0 items-center gap-2 whitespace-nowrap">
+      {label}
+      <Select
+        aria-label={label}
+        value={value}
+        onChange={onChange}
+        choices={actors.map((actor) => ({ value: actor, label: actorName(actor) }))}
+        className="max-w-40"
+      />
+    </span>
   );
 }
