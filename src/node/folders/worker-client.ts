@@ -53,8 +53,8 @@ export interface FolderWorkersOptions {
 }
 
 const entry = fileURLToPath(entryPoint('node/folders/worker'));
-/** The service's heap settings, because V8 accepts cached code only with the same settings. */
-const HEAP = process.execArgv.filter((arg) => /^--(max-semi-space-size|heap-growing-percent)=/.test(arg));
+/** The service's limit of V8's memory for new objects. */
+const HEAP = process.execArgv.filter((arg) => arg.startsWith('--max-semi-space-size='));
 const VARIABLES = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
 const NO_CONFINEMENT: Confinement = {
   argv: [],
