@@ -109,14 +109,17 @@ test('rejects a database of a newer version and names both versions', async () =
   );
 });
 
-test('a failed migration leaves the previous version intact', async () => {
+test('a failed migration leaves the database as the previous version can use it', async () => {
   const { DatabaseSync } = await import('node:sqlite');
   const db = new DatabaseSync(at('m.db'));
-  const steps = ['CREATE TABLE a (x)', 'CREATE TABLE b (x); INSERT INTO nothing VALUES (1)'];
-  expect(() => migrate(db, 'm.db', steps)).toThrow('nothing');
+  const [first, second, third] = ['CREATE TABLE a (x)', 'CREATE TABLE b (x)', 'CREATE TABLE c (x)'];
+  expect(migrate(db, 'm.db', [first!])).toBe(1);
+  expect(() => migrate(db, 'm.db', [first!, second!, `${third}; INSERT INTO nothing VALUES (1)`])).toThrow(
+    'nothing',
+  );
   expect(schemaVersion(db)).toBe(1);
-  expect(migrate(db, 'm.db', ['CREATE TABLE a (x)', 'CREATE TABLE b (x)'])).toBe(1);
-  expect(schemaVersion(db)).toBe(2);
+  expect(migrate(db, 'm.db', [first!, second!, third!])).toBe(2);
+  expect(schemaVersion(db)).toBe(3);
   db.close();
 });
 

@@ -86,20 +86,23 @@ export function schemaVersion(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()!.user_version);
 }
 
-/** Runs the missing steps and returns how many there were. */
+/**
+ * Runs the missing steps, and returns how many there were. They are one transaction: if a step fails, the svc that used the
+ * database before can still use it.
+ */
 export function migrate(db: DatabaseSync, path: string, steps: readonly string[] = migrations): number {
   const found = schemaVersion(db);
   if (found > steps.length) throw new DatabaseTooNew(path, found, steps.length);
-  for (let version = found; version < steps.length; version++) {
-    db.exec('BEGIN IMMEDIATE');
-    try {
-      db.exec(steps[version]!);
-      db.exec(`PRAGMA user_version = ${version + 1}`);
-      db.exec('COMMIT');
-    } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK');
-      throw error;
-    }
+  const missing = steps.slice(found);
+  if (missing.length === 0) return 0;
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    for (const step of missing) db.exec(step);
+    db.exec(`PRAGMA user_version = ${steps.length}`);
+    db.exec('COMMIT');
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
   }
-  return steps.length - found;
+  return missing.length;
 }
