@@ -60,19 +60,26 @@ browserTest(
   },
 );
 
-longBrowserTest('the filter for runs that need the user finds one that is on an older page', async () => {
-  const step = { step_key: 'title', member_id: 'dev' };
-  const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
-  const { id: team_id } = await plane.client.call('createTeam', { body: { name: 'old', spec } as never });
-  const start = (title: string) =>
-    plane.client.call('createRun', { params: { team_id }, body: { input: { title } } });
-  const { id: run_id } = await start('Waits for long');
-  await plane.client.call('requireStepInput', {
-    params: { team_id, run_id, step_key: 'title' },
-    body: { reason: 'Which title?' },
-  });
+longBrowserTest('the filter for runs that need the user finds those on older pages', async () => {
+  const createTeam = async (name: string, step_keys: string[]) => {
+    const steps = step_keys.map((step_key) => ({ step_key, member_id: 'dev' }));
+    const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps };
+    return (await plane.client.call('createTeam', { body: { name, spec } as never })).id;
+  };
+  const start = async (team_id: string, title: string) =>
+    (await plane.client.call('createRun', { params: { team_id }, body: { input: { title } } })).id;
+  const ask = (team_id: string, run_id: string) =>
+    plane.client.call('requireStepInput', {
+      params: { team_id, run_id, step_key: 'title' },
+      body: { reason: 'Which title?' },
+    });
+  const team_id = await createTeam('old', ['title']);
+  await ask(team_id, await start(team_id, 'Waits for long'));
+  // Its other step is ready, so the run itself does not need input.
+  const running_id = await createTeam('older', ['title', 'text']);
+  await ask(running_id, await start(running_id, 'Waits and runs'));
   for (let n = 1; n <= clientLimits.page_items_max; n += 20)
-    await Promise.all(Array.from({ length: 20 }, (_, at) => start(`Newer ${n + at}`)));
+    await Promise.all(Array.from({ length: 20 }, (_, at) => start(team_id, `Newer ${n + at}`)));
 
   const { page, errors } = await browser.open(plane);
   await signIn(page, plane);
@@ -80,8 +87,9 @@ longBrowserTest('the filter for runs that need the user finds one that is on an 
   const row = (title: string | RegExp) => page.getByRole('row').filter({ hasText: title });
   await row('Newer 1').first().waitFor();
   expect(await row('Waits for long').count()).toBe(0);
-  await page.getByRole('button', { name: 'Needs you 1', exact: true }).click();
+  await page.getByRole('button', { name: 'Needs you 2', exact: true }).click();
   await row('Waits for long').waitFor();
+  await row('Waits and runs').waitFor();
   expect(await row(/Newer/).count()).toBe(0);
   expect(await page.getByRole('button', { name: 'Show older runs' }).count()).toBe(0);
   await page.getByRole('button', { name: /^Input required/ }).click();

@@ -1,7 +1,7 @@
 /** The runs of all teams, newest first. */
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import { type RunStatus, runStatuses } from '../../../features/runs/rules/run.ts';
 import { allRunsQuery, type ListedRunRecord, runsWithQuery } from '../../api/all-runs.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
@@ -52,14 +52,11 @@ function useRuns(filter: string | undefined) {
     .flatMap(({ data }) => data?.pages.flatMap(({ items }) => items) ?? [])
     .filter((run) => matchesFilter(run, filter, waiting))
     .sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at));
+  const needs_you = filter === 'needs_you';
   // What waits is known, so there is nothing to load once all of it is listed.
-  const is_complete = filter === 'needs_you' && shown.length === waiting.size;
-  const runs: ShownRuns = {
-    every,
-    shown,
-    older: is_complete ? null : olderOf(reads),
-    is_incomplete: read.hasNextPage,
-  };
+  const older = needs_you && shown.length === waiting.size ? null : olderOf(reads);
+  useReadAll(needs_you && is_read ? older : null);
+  const runs: ShownRuns = { every, shown, older, is_incomplete: read.hasNextPage };
   const failed = reads.find(({ error, isFetchNextPageError }) => error && !isFetchNextPageError);
   return {
     runs,
@@ -71,6 +68,12 @@ function useRuns(filter: string | undefined) {
       refetch: () => Promise.all(reads.map(({ refetch }) => refetch())),
     },
   };
+}
+
+/** Loads older runs until there are none, or loading fails. */
+function useReadAll(older: Older | null): void {
+  const read = older && !older.busy && older.error === null ? older.read : null;
+  useEffect(() => read?.());
 }
 
 type PagedRead = Pick<
@@ -85,7 +88,7 @@ function olderOf(reads: readonly PagedRead[]): Older | null {
     busy: more.some(({ isFetchingNextPage }) => isFetchingNextPage),
     error: more.find(({ isFetchNextPageError }) => isFetchNextPageError)?.error ?? null,
     read: () => {
-      for (const { fetchNextPage } of more) void fetchNextPage();
+      for (const { fetchNextPage } of more) void fetchNextPage({ cancelRefetch: false });
     },
   };
 }
