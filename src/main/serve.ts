@@ -8,7 +8,7 @@ import { type Config, parseAddress } from '../core/config.ts';
 import { invalid, type Problem } from '../core/problem.ts';
 import { banner, forBrowsers, nodeBanner } from './banner.ts';
 import { refusals } from './config.ts';
-import { letHeapDouble } from './heap.ts';
+import { collectWhenIdle, letHeapDouble } from './heap.ts';
 import { limits } from './limits.ts';
 import { portHolder } from './port-holder.ts';
 
@@ -44,6 +44,7 @@ export async function serve(config: Config, io: Io): Promise<number> {
     throw invalid(await cannotListen(config, error as NodeJS.ErrnoException), 'cannot_listen');
   }
   letHeapDouble();
+  collectWhenIdle();
   const { log } = service;
   // After an unexpected error, the state of the process is unknown, and a crash loses nothing.
   const onFault = (error: unknown) => {
