@@ -181,11 +181,9 @@ export const repositories: FaultRow = {
         `${refs.length} references rejected; ${n + 5} worktrees created, inspected and removed; canary ${ran ? 'triggered' : 'not triggered'}`,
       );
     });
-    await runTests(
-      tally,
-      ['src/node/folders/worktrees.test.ts', 'src/node/folders/changes.test.ts'],
-      ['never runs', 'runs nothing', 'does not fetch'],
-    );
+    await runTests(tally, ['src/node/folders/worktrees.test.ts', 'src/node/folders/changes.test.ts'], {
+      name_parts: ['never runs', 'runs nothing', 'does not fetch'],
+    });
     return tally.outcome();
   },
 };

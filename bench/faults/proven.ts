@@ -2,39 +2,22 @@
 import { type FaultRow, Tally } from './row.ts';
 import { runTests } from './tests.ts';
 
-export const kills: FaultRow = {
+export const kills = randomRow({
   number: 34,
   fault: 'a plane that is killed while it executes runs, at random times and at each commit',
   expected: 'no step is lost, and no attempt exists twice',
   default_n: 20,
-  run: async (n, seed) => {
-    const tally = new Tally();
-    process.env.SVC_TEST_KILLS = String(n);
-    process.env.SVC_TEST_SEED = String(seed);
-    try {
-      await runTests(tally, ['test/team-kills.test.ts']);
-    } finally {
-      delete process.env.SVC_TEST_KILLS;
-      delete process.env.SVC_TEST_SEED;
-    }
-    tally.measure(`${n} kills at random moments`);
-    return tally.outcome();
-  },
-};
+  test: 'team-kills',
+});
 
-export const takeovers: FaultRow = {
+export const takeovers = randomRow({
   number: 50,
   fault:
     'three planes that share a database, and three nodes: kill -9, SIGTERM and SIGSTOP of planes, planes cut off from PostgreSQL, restarts of PostgreSQL, connections lost, also in COMMIT, commits and answers to them lost, and kill -9 of nodes, at random',
   expected: 'no byte, approval or step is lost or repeated, whichever plane a client uses',
   default_n: 300,
-  run: async (n, seed) => {
-    const tally = new Tally();
-    await runLongTest(tally, 'cluster-kills', { SVC_TEST_KILLS: String(n), SVC_TEST_SEED: String(seed) });
-    tally.measure(`${n} faults at random moments`);
-    return tally.outcome();
-  },
-};
+  test: 'cluster-kills',
+});
 
 export const disturbances = longRow({
   number: 51,
@@ -66,6 +49,17 @@ export const upgrades = longRow({
   test: 'cluster-upgrade',
 });
 
+/** A row that a file of tests proves with `n` faults at random moments. */
+function randomRow({ test, ...row }: Omit<FaultRow, 'run'> & { test: string }): FaultRow {
+  const run = async (n: number, seed: number) => {
+    const tally = new Tally();
+    await runLongTest(tally, test, { SVC_TEST_KILLS: String(n), SVC_TEST_SEED: String(seed) });
+    tally.n = n;
+    return tally.outcome();
+  };
+  return { ...row, run };
+}
+
 /** A row that a file of tests proves. */
 function longRow({
   test,
@@ -80,12 +74,11 @@ function longRow({
 }
 
 async function runLongTest(tally: Tally, name: string, env: Record<string, string> = {}): Promise<void> {
-  const set = { SVC_TEST_LONG: '1', ...env };
-  Object.assign(process.env, set);
+  Object.assign(process.env, env);
   try {
-    await runTests(tally, [`test/${name}.test.ts`]);
+    await runTests(tally, [`test/${name}.test.ts`], { project: 'long' });
   } finally {
-    for (const key of Object.keys(set)) delete process.env[key];
+    for (const key of Object.keys(env)) delete process.env[key];
   }
 }
 
@@ -102,7 +95,7 @@ export const access: FaultRow = {
       'src/core/policy.test.ts',
       'src/features/actors/rules/rights.test.ts',
     ]);
-    await runTests(tally, ['test/contract.test.ts'], ['another user']);
+    await runTests(tally, ['test/contract.test.ts'], { name_parts: ['another user'] });
     return tally.outcome();
   },
 };

@@ -10,11 +10,14 @@ interface Report {
   testResults: { assertionResults: { fullName: string; status: string }[] }[];
 }
 
-/** Runs the tests whose names contain one of `name_parts` (letters and spaces only), by default all. Each test is a case. */
+/**
+ * Runs tests, each of which is a case. `name_parts`: only those whose names contain one of them (letters and spaces only).
+ * `project`: as that project of `vitest.config.ts` runs them, by default as all of them do.
+ */
 export async function runTests(
   tally: Tally,
   files: readonly string[],
-  name_parts: readonly string[] = [],
+  { name_parts = [], project }: { name_parts?: readonly string[]; project?: string } = {},
 ): Promise<void> {
   const missing = files.filter((file) => !existsSync(join(root, file)));
   tally.check(missing.length === 0, `missing test files: ${missing.join(', ')}`);
@@ -23,7 +26,9 @@ export async function runTests(
   await withFolder(async (folder) => {
     const path = join(folder, 'report.json');
     const named = name_parts.length > 0 ? ['-t', name_parts.join('|')] : [];
-    const ran = await run(['vitest', 'run', ...there, ...named, '--reporter=json', `--outputFile=${path}`]);
+    const as = project === undefined ? [] : ['--project', project];
+    const report = ['--reporter=json', `--outputFile=${path}`];
+    const ran = await run(['vitest', 'run', ...as, ...there, ...named, ...report]);
     const text = await readFile(path, 'utf8').catch(() => null);
     if (text === null) {
       tally.check(false, `cannot run the tests: ${ran.output.slice(-500)}`);
