@@ -8,8 +8,9 @@ export const limits = {
   housekeeping_ms: 300_000,
   /** Time after a start until a database that was not checked while opening is checked, so that the start is not slowed. */
   database_check_ms: 30_000,
-  /** The event loop is idle if it is busy for at most this share of the time between two checks. */
+  /** Interval at which a service that has started checks whether its event loop is idle. */
   idle_check_ms: 5_000,
+  /** The event loop is idle if it was busy for at most this share of the interval. */
   idle_utilization_max: 0.05,
   /** Longest duration of a shutdown. */
   plane_stop_ms: scaled(10_000),
