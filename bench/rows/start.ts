@@ -16,7 +16,7 @@ export const start: Row = {
   name: 'start',
   bottleneck:
     'Memory: 51 MiB are the pages of Node’s own executable; the heap of all modules is the largest part of ' +
-    'the rest. Done so far: one full collection when the service is first idle (119 MiB became 107 MiB). Tried: ' +
+    'the rest. Done so far: one full collection when the service is first idle (116 MiB became 103 MiB). Tried: ' +
     'half as much memory for new objects (2 MiB less).',
   how:
     'The time from the start of `bin/svc serve` to the first 200 from `/readyz`: the median of several starts ' +

@@ -84,7 +84,7 @@ export class ReadTransaction extends Body implements Reader {
     if (command !== 'COMMIT') throw this.#failure ?? new Error('PostgreSQL rolled back the transaction');
   }
 
-  /** Resolves when all statements are answered that the body does not wait for. Only then is `failure` known. */
+  /** Resolves when the statements that the body did not wait for have been answered. Only then is `failure` final. */
   async answered(): Promise<void> {
     await Promise.all(this.#in_background);
   }

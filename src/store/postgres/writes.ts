@@ -93,7 +93,7 @@ export class Writes {
         value = await tx.execute(body, caller);
       } catch (error) {
         tx.finish();
-        // The body may have thrown because of what a statement found that must run again, or that another plane wrote.
+        // The body may have thrown only because it conflicted with another write, or because it read what another plane wrote.
         await tx.claimed();
         await tx.answered();
         throw canRunAgain(tx.failure) ? tx.failure : error;

@@ -70,7 +70,7 @@ function useRuns(filter: string | undefined) {
   };
 }
 
-/** Loads older runs until there are none, or loading fails. */
+/** Keeps loading older runs until none are left or a request fails. */
 function useReadAll(older: Older | null): void {
   const read = older && !older.busy && older.error === null ? older.read : null;
   useEffect(() => read?.());
