@@ -98,14 +98,15 @@ export class Mailbox {
       const { actor_id } = await resolveInRun(tx, caller, team, run, sent.from_actor_id);
       const to_actor_id = (await actorOfRun(tx, team, run, sent.to_actor_id)).actor_id;
       const { payload } = sent;
+      const { user_id, ip } = caller;
       const row = await this.post(tx, {
         run,
         from_actor_id: actor_id,
         to_actor_id,
         payload,
-        idempotency_key,
+        // Several people may send as the same actor.
+        idempotency_key: idempotency_key && `${user_id} ${idempotency_key}`,
       });
-      const { user_id, ip } = caller;
       const { id: run_id, team_id, number } = run;
       const details = { message_id: row.num, run_id, team_id, number, from_actor_id: actor_id, to_actor_id };
       await this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
