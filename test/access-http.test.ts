@@ -972,6 +972,33 @@ async function changeSomething({ username, grant }: Caller): Promise<string> {
   return new_name;
 }
 
+test('what others have does not exist, whatever is wrong with the request', async () => {
+  const known: Record<string, string> = {
+    ...{ agent_id: solo.agent.id, review_id: solo.review_id, elicitation_id: solo.elicitation_id },
+    ...{ team_id: team.id, run_id: team.run_id, task_id: team.task.id },
+  };
+  const authorization = `Bearer ${user('sven').token}`;
+  let checked = 0;
+  for (const operation of operationIds) {
+    const route: Route = routes[operation];
+    const [name] = pathParams(route.path).map((param) => param.name);
+    if (name === undefined || known[name] === undefined || !(route.body || route.query)) continue;
+    checked++;
+    const path = route.path.replaceAll(/\{(\w+)\*?\}/g, (_, param: string) => known[param] ?? 'x');
+    const invalid_body = { body: '{', headers: { 'content-type': 'application/json', authorization } };
+    const answer = await fetch(`${plane.url}${path}?after=x&limit=x&cursor=x`, {
+      method: route.method,
+      ...(route.method === 'GET' ? { headers: { authorization } } : invalid_body),
+    });
+    expect([operation, answer.status, ((await answer.json()) as { error: string }).error]).toEqual([
+      ...[operation, 404, expect.stringMatching(/ not found$/)],
+    ]);
+  }
+  expect(checked).toBeGreaterThan(30);
+  const nobody = { params: { node_id: 'none' }, body: {} };
+  await expect(plane.client.call('updateAgentNode', nobody)).rejects.toThrow('agent node not found');
+});
+
 test('an unknown route returns 404 with a valid token, and 401 without one', async () => {
   for (const { name, authorization, caller } of requesters) {
     const refused = authorization === null ? problems.missingToken() : problems.invalidToken();

@@ -153,6 +153,9 @@ describe('exit codes', () => {
       ['agents', 'ls', '--nope'],
       ['agents', 'create', 'x'],
       ['agents', 'wait', 'x', '--timeout', 'soon'],
+      ['agents', 'start', 'x', '--timeout', '5s'],
+      ['prompt', 'x', 'hello', '--timeout', '5s'],
+      ['stop', '--url', 'http://127.0.0.1:9'],
       ['serve', '--set', 'internal_grpc.auth.shared_secret=x'],
       ['serve', '--set', 'nope=x'],
       ['completion', 'tcsh'],
@@ -403,6 +406,22 @@ test('rejects a time limit that no timer can hold', async () => {
   expect(ran.stderr).toContain('must be at most 596h');
 });
 
+test('agents wait also waits for a start that is kept', async () => {
+  const before = agentRecord({ status: 'completed', session_id: 'ses_1', pending: 'start' });
+  const after = agentRecord({ status: 'failed', exit_code: 7, session_id: 'ses_2' });
+  const answers = [before, before, after];
+  const env = await open({ getAgent: () => answers.shift() ?? after });
+  expect(await run(['agents', 'wait', 'agt_1'], { home, env })).toMatchObject({
+    code: 3,
+    stderr: 'svc: agent agt_1 failed: exit code 7\n',
+  });
+  const late = await open({ getAgent: () => before });
+  expect(await run(['agents', 'wait', 'agt_1', '--timeout', '10ms'], { home, env: late })).toMatchObject({
+    code: 124,
+    stderr: 'svc: agent agt_1 has not started: its node does not answer\n',
+  });
+});
+
 test('stop --agents is for root, because others see only their own agents', async () => {
   const me = { id: 'usr_ada', username: 'ada', role: 'user' as const, created_at: time, passkeys: [] };
   const env = await open({ getMe: () => me, listAgents: () => ({ items: [] }) });
@@ -416,7 +435,7 @@ test('stop --agents is for root, because others see only their own agents', asyn
     },
   };
   const ran = await run(['stop', '--agents'], { home, env, local });
-  expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('--agents needs a root user') });
+  expect(ran).toMatchObject({ code: 4, stderr: expect.stringContaining('--agents needs a root user') });
   expect(ended).toEqual([]);
 });
 

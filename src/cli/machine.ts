@@ -72,7 +72,7 @@ function addInit(program: Command, context: Context): void {
 
 function addStop(program: Command, context: Context): void {
   const { io, local } = context;
-  remote(program, 'stop', 'stop the plane on this machine; its agents keep running')
+  withLocal(addJsonCommand(program, 'stop', 'stop the plane on this machine; its agents keep running'))
     .option('--agents', 'stop all agents first')
     .option('--kill', 'kill the plane immediately (SIGKILL), as in a crash')
     .action(async (options: ApiOptions & { agents?: boolean; kill?: boolean; json?: boolean }) => {
@@ -182,7 +182,11 @@ async function initNode(
 async function stopAgents(context: Context, options: ApiOptions): Promise<number> {
   const api = await connect(context, options);
   const { username, role } = await api.call('getMe', {});
-  if (role !== 'root') throw failed(`${username} sees only their own agents: --agents needs a root user`);
+  if (role !== 'root')
+    throw new Failure(
+      exitCodes.unauthenticated,
+      `${username} sees only their own agents: --agents needs a root user`,
+    );
   const running = await api.all('listAgents', { query: { status: 'running' } });
   const results = await Promise.allSettled(running.map(({ id }) => stopAgent(api, id)));
   const failures = results.flatMap((result, at) =>

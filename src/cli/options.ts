@@ -85,6 +85,16 @@ export function waitOption(flags: string, description: string, default_ms: numbe
   return new Option(flags, description).argParser(timeLimit).default(default_ms, `${default_ms / 1_000}s`);
 }
 
+/** Adds `--timeout` for what `--<other>` waits for. Without that option, it is a usage error. */
+export function withTimeout(command: Command, other: 'follow' | 'wait' | 'watch'): Command {
+  return command
+    .option('--timeout <duration>', `with --${other}: time limit (exit code 124)`, timeLimit)
+    .hook('preAction', () => {
+      const options = command.opts<Record<string, unknown>>();
+      if (options.timeout !== undefined && !options[other]) throw usage(`--timeout needs --${other}`);
+    });
+}
+
 /** A duration to wait, at most as long as a timer can run. */
 export function timeLimit(text: string): number {
   const ms = duration(text);

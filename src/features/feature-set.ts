@@ -1,6 +1,6 @@
 /** The features of a plane. Merges their slots, and calls their hooks in order. */
 import { operationIds } from '../api/routes.ts';
-import type { Handlers } from '../server/call.ts';
+import type { Handlers, ResourceChecks } from '../server/call.ts';
 import type { Reader } from '../store/store.ts';
 import type { FactHandlers } from '../work/facts.ts';
 import type { IntentHandlers } from '../work/outbox.ts';
@@ -15,14 +15,15 @@ import type {
   SessionHooks,
 } from './feature.ts';
 
-type Slot = 'routes' | 'actor_methods' | 'facts' | 'intents' | 'timers';
+const slots = ['routes', 'resources', 'actor_methods', 'facts', 'intents', 'timers'] as const;
+type Slot = (typeof slots)[number];
 
 export class FeatureSet {
   readonly #features: Feature[] = [];
 
   /** Adds a feature and returns it; the features it uses must be added first. Throws if two features fill the same slot. */
   add<F extends Feature>(feature: F): F {
-    for (const slot of ['routes', 'actor_methods', 'facts', 'intents', 'timers'] as const) {
+    for (const slot of slots) {
       for (const key of Object.keys(feature[slot] ?? {})) {
         const other = this.#features.find((feature) => Object.hasOwn(feature[slot] ?? {}, key));
         if (other) throw new Error(`${slot}.${key} is in two features: ${other.name} and ${feature.name}`);
@@ -38,6 +39,10 @@ export class FeatureSet {
     const missing = operationIds.filter((id) => !Object.hasOwn(routes, id));
     if (missing.length > 0) throw new Error(`no feature handles ${missing.join(', ')}`);
     return routes as Handlers;
+  }
+
+  resources(): ResourceChecks {
+    return this.#merge('resources');
   }
 
   /** Throws if a method has no implementation. */

@@ -14,7 +14,7 @@ import type { Feed } from '../events/feed.ts';
 import type { Ingest } from '../events/ingest/ingest.ts';
 import type { FrameBatch } from '../events/ingest/source.ts';
 import type { EventLog } from '../events/log.ts';
-import type { Handlers } from '../server/call.ts';
+import type { Handlers, ResourceChecks } from '../server/call.ts';
 import type { IdempotencyKeys } from '../server/idempotency.ts';
 import type { Metrics } from '../server/metrics.ts';
 import type { Streams } from '../server/sse.ts';
@@ -88,6 +88,7 @@ export interface Feature {
   name: string;
   /** HTTP handlers by operation id. */
   routes?: Partial<Handlers>;
+  resources?: ResourceChecks;
   /** Methods for agents to call. */
   actor_methods?: Partial<ActorMethods>;
   /** By the name of a consumer. Its cursor is stored under this name, so the name must not change. */

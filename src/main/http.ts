@@ -36,6 +36,7 @@ export async function openPlaneHttp(
     ...(listener && { listener }),
     behind_proxy: config.get('server.behind_proxy'),
     handlers: features.routes(),
+    resources: features.resources(),
     authenticate: (token, ip) => tokens.authenticate(token, ip),
     idempotency,
     rate: () => ({

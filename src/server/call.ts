@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Answer, Body, Params, Query } from '../api/route.ts';
 import type { OperationId, RouteOf } from '../api/routes.ts';
+import type { Action } from '../core/policy.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 
 /** The parts of a request that are known before its body is read. */
@@ -58,6 +59,17 @@ type Handle<Op extends OperationId> = (call: Call<Op>) => Promise<Result<Op>> | 
 export type Handler<Op extends OperationId> =
   | Handle<Op>
   | { before: (call: EarlyCall<Op>) => Promise<void> | void; handle: Handle<Op> };
+
+/**
+ * By the name of a path parameter: throws unless what it names exists and the caller may take the action on it, like the
+ * handlers that have this parameter.
+ */
+export type ResourceChecks = Readonly<
+  Record<
+    string,
+    (caller: Caller, action: Action, params: Readonly<Record<string, string>>) => Promise<unknown>
+  >
+>;
 
 /** Handlers for all operations. */
 export type Handlers = { [Op in OperationId]: Handler<Op> };

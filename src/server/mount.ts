@@ -20,7 +20,7 @@ import { authorize } from '../core/policy.ts';
 import { invalid, problems, unknownField } from '../core/problem.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { parseBody, readBody } from './body.ts';
-import type { Call, Handlers } from './call.ts';
+import type { Call, Handlers, ResourceChecks } from './call.ts';
 import { clientAddress, isFromLoopback } from './guard.ts';
 import type { Rate, RateLimiter } from './rate.ts';
 
@@ -30,6 +30,7 @@ export interface MountOptions {
    * request goes through all hooks in one turn, which takes 4 µs less.
    */
   authenticate(token: string, ip: string | null): Promise<Caller> | Caller;
+  resources: ResourceChecks;
   idempotency: Idempotency;
   rate(): Rate;
   body_bytes_max(): number;
@@ -185,12 +186,13 @@ async function answer(
   const call = new RequestCall(mounted, request, reply, options.draining);
   if (handler.before) await handler.before(call as unknown as AnyCall);
 
-  const raw = route.method === 'GET' ? null : await readBody(request.raw, options.body_bytes_max());
-  const value = raw === null ? {} : parseBody(raw);
-  checkFields(route, request.query, route.body ? withinLimits(route.body, value) : value, reply);
-  if (route.query)
-    call.query = readQuery(route.query, request.query as object, mounted.default_query, options);
-  if (route.body) call.body = validate(route.body, value, 'body');
+  let raw: Buffer | null;
+  try {
+    raw = await readInput(mounted, options, request, reply, call);
+  } catch (error) {
+    await checkResources(mounted, options, call);
+    throw error;
+  }
   const run = () => handler.handle(call as unknown as AnyCall);
   if (route.also) reply.header('vary', 'accept');
   if (route.raw || call.also !== null) {
@@ -208,6 +210,35 @@ async function answer(
   if (response.location !== null) reply.header('location', response.location);
   reply.code(response.status);
   return response.body;
+}
+
+/** Reads and validates the query and the body. Returns the bytes of the body. */
+async function readInput(
+  { route, default_query }: MountedRoute,
+  options: MountContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  call: RequestCall,
+): Promise<Buffer | null> {
+  const raw = route.method === 'GET' ? null : await readBody(request.raw, options.body_bytes_max());
+  const value = raw === null ? {} : parseBody(raw);
+  checkFields(route, request.query, route.body ? withinLimits(route.body, value) : value, reply);
+  if (route.query) call.query = readQuery(route.query, request.query as object, default_query, options);
+  if (route.body) call.body = validate(route.body, value, 'body');
+  return raw;
+}
+
+/**
+ * Throws if the path names something that the caller may not see or change: then that is the answer, and not what is wrong
+ * with the request. Handlers check it for valid requests.
+ */
+async function checkResources(
+  { route, params }: MountedRoute,
+  { resources }: MountContext,
+  call: RequestCall,
+): Promise<void> {
+  if (call.caller === null) return;
+  for (const { name } of params) await resources[name]?.(call.caller, route.action, call.params);
 }
 
 const NO_FIELDS = z.object({});

@@ -42,6 +42,7 @@ export function openFakeHttp(
     behind_proxy: false,
     log: silentLog,
     web: '/no/web/ui',
+    resources: {},
     check_answers: true,
     ready: () => true,
     rate: () => ({ per_second: 10_000, burst: 10_000 }),

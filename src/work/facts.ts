@@ -39,7 +39,6 @@ export interface FactPayloads {
     agent_id: string;
     session_id: string;
     status: string;
-    started_at_ms: number | null;
     /** The node's message for a failure. */
     message?: string | null;
   };

@@ -24,7 +24,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const payload = { agent_id: 'agt_1', session_id: 'ses_1', status: 'failed', started_at_ms: null };
+const payload = { agent_id: 'agt_1', session_id: 'ses_1', status: 'failed' };
 
 test('a fact reaches every consumer once, including one that starts later', async () => {
   const facts = new Facts(common());

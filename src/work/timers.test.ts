@@ -6,6 +6,7 @@ import { silentLog } from '../base/log.ts';
 import type { Store } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
 import { openTestStore } from '../testing/test-store.ts';
+import { limits } from './limits.ts';
 import { Timers } from './timers.ts';
 
 let folder: string;
@@ -36,6 +37,24 @@ test('fires due timers once, in order, and keeps later ones', async () => {
   now += 60_001;
   await store.write((tx) => timers.set(tx, 'agent_restart', 'wake', now, payload));
   await vi.waitFor(() => expect(fired).toEqual(['first', 'second', 'later', 'wake']), SOON);
+  await timers.close();
+});
+
+test('fires a timer after the clock has advanced more than the delay', async () => {
+  const timers = new Timers({ store, clock, log: silentLog });
+  const fired: string[] = [];
+  await store.write((tx) => timers.set(tx, 'agent_restart', 'later', now + 3_600_000, payload));
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    timers.open({ agent_restart: async (tx, timer) => tx.afterCommit(() => void fired.push(timer.ref)) });
+    await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0), SOON);
+    // As if the machine had slept for an hour.
+    now += 3_600_000;
+    await vi.advanceTimersByTimeAsync(limits.timer_look_ms);
+  } finally {
+    vi.useRealTimers();
+  }
+  await vi.waitFor(() => expect(fired).toEqual(['later']), SOON);
   await timers.close();
 });
 

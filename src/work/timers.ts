@@ -65,9 +65,6 @@ export interface Timer<K extends TimerKind = TimerKind> {
 
 export type TimerHandlers = { [K in TimerKind]: (tx: Tx, timer: Timer<K>) => Promise<void> };
 
-/** The longest delay that `setTimeout` supports. */
-const WAIT_MS_MAX = 2 ** 31 - 1;
-
 export class Timers {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -134,7 +131,7 @@ export class Timers {
           this.#untilDue(await firstTimer(reader, this.#kinds)),
         );
         if (wait_ms <= 0) await this.#store.write((tx) => this.#fire(tx));
-        else await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
+        else await this.#wake.wait(Math.min(wait_ms, limits.timer_look_ms), signal);
       } catch (error) {
         this.#log[retryLevel(error, 'error')](
           { err: error, timer: this.#firing },
@@ -157,7 +154,7 @@ export class Timers {
 
   /** Time until a timer is due, in milliseconds; 0 or less if it is due. */
   #untilDue(row: TimerRow | undefined): number {
-    return row ? row.due_at - this.#clock.now() : WAIT_MS_MAX;
+    return row ? row.due_at - this.#clock.now() : limits.timer_look_ms;
   }
 
   /** Fires the first timer, if it is due. */

@@ -27,6 +27,7 @@ export function openAccounts(core: Core, tokens: Tokens): AccountsFeature {
     name: 'accounts',
     accounts,
     joinChallenge: () => join.ensureChallenge(base_url()),
+    resources: { user_id: (_caller, _action, { user_id }) => accounts.get(user_id!) },
     routes: accountHandlers({ accounts, tokens, join, base_url, passkeysOf }),
     sweep: () => accounts.sweep(),
   };

@@ -9,6 +9,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import { mailActorMethods } from '../mailbox/contract.ts';
 import { decisions, type Review } from '../reviews/rules.ts';
 import type { Run, RunMembers, Step } from '../runs/rules/run.ts';
+import { stepKey } from '../teams/contract/spec.ts';
 import { limits } from './limits.ts';
 import { asActor, inRunParams, nonEmptyName } from './rules/params.ts';
 import { type ActorRole, actorRoles } from './rules/rights.ts';
@@ -81,7 +82,7 @@ export const actorMethods = {
     tool: 'Leaders: add a step for a member. It starts when the steps in depends_on are done.',
     params: z.object({
       ...inRunParams,
-      step_key: nonEmptyName,
+      step_key: stepKey,
       member_id: nonEmptyName,
       depends_on: z.array(nonEmptyName).max(limits.actor_needs_max).optional(),
       prompt: bounded(sharedLimits.prompt_chars_max).optional(),

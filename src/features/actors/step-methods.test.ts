@@ -19,9 +19,10 @@ test('a leader adds steps, their members end them, and the run continues', async
   expect(await as('boss', 'step-add', { step_key: 'a', member_id: 'hand', prompt: 'do' })).toMatchObject({
     ...{ run_id: 'run_x', status: 'ready', member_id: 'hand', prompt: 'do' },
   });
-  await as('boss', 'step-add', { step_key: 'b', member_id: 'boss', depends_on: ['a'] });
+  await as('boss', 'step-add', { step_key: 'b', member_id: 'boss', depends_on: ['a', 'a'] });
   const again = as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
   await expect(again).rejects.toThrow('step already exists for run');
+  await expect(as('boss', 'step-add', { step_key: '..', member_id: 'hand' })).rejects.toThrow('must not be');
   await expect(as('boss', 'step-add', { step_key: 'c', member_id: 'no' })).rejects.toThrow('member_id must');
   await expect(as('boss', 'step-complete', { step_key: 'b' })).rejects.toThrow('step is pending');
   expect(await as('hand', 'step-complete', { step_key: 'a', output: { n: 1 } })).toMatchObject({

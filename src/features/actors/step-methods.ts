@@ -6,6 +6,7 @@ import { findStep } from '../runs/queries/steps.ts';
 import type { Step } from '../runs/rules/run.ts';
 import { type Commander, type StepRequest, stepsOfRun } from '../runs/run-commands.ts';
 import type { Runs } from '../runs/service.ts';
+import { unique } from '../teams/rules/spec.ts';
 import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
 import type { StepHead } from './contract.ts';
 import type { ActorCaller } from './rules/actor.ts';
@@ -53,7 +54,7 @@ export function stepMethods(
       transactions.inCurrentAttempt(caller, context, 'steps.add', (tx, acting) => {
         const { step_key, member_id, depends_on = [], prompt = '', input = null } = context;
         const defaults = { when: 'on_success', timeout_seconds: null, max_attempts: 1 } as const;
-        const step = { step_key, member_id, depends_on, prompt, input, ...defaults };
+        const step = { step_key, member_id, depends_on: unique(depends_on), prompt, input, ...defaults };
         return commands.addStep(tx, acting.run, step, toCommander(acting));
       }),
     'step-complete': (caller, { output, ...context }) =>

@@ -67,6 +67,10 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       ...seenHandlers(new SeenMarks(own)),
       ...logHandlers({ agents, log: core.events }),
     },
+    resources: {
+      agent_id: (caller, action, { agent_id }) =>
+        core.store.read((reader) => own.records.find(reader, caller, action, agent_id!)),
+    },
     facts: { 'agent-restarts': restartFacts(own) },
     timers: restartTimers(own, lifecycle),
     intents: { ...lifecycle.intentHandlers(), ...pending.intentHandlers(), ...forgetting.intentHandlers() },

@@ -202,7 +202,6 @@ export class Reconciler {
       agent_id: agent.id,
       session_id: session.id,
       status,
-      started_at_ms: session.started_at,
       message: exit.message,
     });
     await this.#core.records.publish(tx, agent.id);

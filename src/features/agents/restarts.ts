@@ -6,17 +6,18 @@ import type { TimerHandlers } from '../../work/timers.ts';
 import { type AgentCore, SERVICE } from './core.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
-import { findAgent, findSession, updateAgent } from './queries/agents.ts';
+import { findAgent, findSession, type SessionRow, updateAgent } from './queries/agents.ts';
 
 /** Schedules the restart after a failed session. The delay doubles each time, up to `limits.restart_backoff_ms_max`. */
 export function restartFacts(core: AgentCore): FactHandlers {
   return {
-    session_ended: async (tx, { payload, ts_ms }) => {
+    session_ended: async (tx, { payload }) => {
       const row = await findAgent(tx, payload.agent_id);
       if (row?.restart_policy !== 'on_failure' || row.session_id !== payload.session_id) return;
       if (payload.status !== 'failed' || row.session_state !== 'ended') return;
       // A session that ran longer than the longest delay resets the delay.
-      const ran_ms = payload.started_at_ms === null ? 0 : ts_ms - payload.started_at_ms;
+      const session = await findSession(tx, payload.session_id);
+      const ran_ms = session ? runTimeMs(session) : 0;
       const count = ran_ms > limits.restart_backoff_ms_max ? 0 : row.restart_count;
       const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);
       updateAgent(tx, row.num, { restart_count: count + 1 });
@@ -25,6 +26,11 @@ export function restartFacts(core: AgentCore): FactHandlers {
       });
     },
   };
+}
+
+/** Both times are by the clock of the node, which may differ from that of the plane. 0 if the session never ran. */
+function runTimeMs({ started_at, ended_at }: Pick<SessionRow, 'started_at' | 'ended_at'>): number {
+  return started_at === null || ended_at === null ? 0 : ended_at - started_at;
 }
 
 /**

@@ -56,8 +56,9 @@ export async function initializeAgent(transaction: AcpTransaction, newest: numbe
 }
 
 /** Sets a timer that reports the agent as silent if it does not answer a message that precedes its first prompt. */
-export async function setSilenceTimer({ tx, core, session, now }: AcpTransaction): Promise<void> {
-  await core.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
+export async function setSilenceTimer({ tx, core, session, state, now }: AcpTransaction): Promise<void> {
+  const silent_ms = state.phase === 'opening' ? limits.acp_opening_ms : limits.acp_silent_ms;
+  await core.timers.set(tx, 'acp_silent', session.id, now + silent_ms, {});
 }
 
 type Reactions = {
@@ -69,22 +70,21 @@ type Reactions = {
 };
 
 const reactions: Reactions = {
-  initialized: async (transaction) => {
-    await clearSilenceTimer(transaction);
-    open(transaction);
-  },
+  initialized: open,
   authenticated: async (transaction) => {
     if (transaction.state.phase === 'ready') await ready(transaction);
-    else open(transaction);
+    else await open(transaction);
   },
   open_failed: async (transaction, { method, error }) => openFailed(transaction, method, error.message),
   opened: async (transaction) => {
     applyPermissionMode(transaction);
-    if (isApplying(transaction)) await setSilenceTimer(transaction);
-    else await ready(transaction);
+    if (isApplying(transaction)) return setSilenceTimer(transaction);
+    await clearSilenceTimer(transaction);
+    await ready(transaction);
   },
   auth_required: async (transaction) => {
     const methods = transaction.state.auth_methods;
+    await clearSilenceTimer(transaction);
     await reportBlocked(transaction, 'auth_required', 'the agent requires a sign-in first', { methods });
   },
   failed: async (transaction, { code, message }) => {
@@ -228,34 +228,36 @@ export async function endTurn(
 }
 
 /** Continues the agent's previous session if the agent supports that, preferably with `session/resume`. */
-function open(transaction: AcpTransaction): void {
+async function open(transaction: AcpTransaction): Promise<void> {
   const { load, resume } = transaction.state.capabilities;
   const before = transaction.agent.acp_session_id;
-  if (before === null) openNew(transaction);
-  else if (resume) reopen(transaction, AGENT_METHODS.session_resume, before);
-  else if (load) reopen(transaction, AGENT_METHODS.session_load, before);
-  else openWithoutContext(transaction, 'the agent can neither resume nor load a session');
+  if (before === null) await openNew(transaction);
+  else if (resume) await reopen(transaction, AGENT_METHODS.session_resume, before);
+  else if (load) await reopen(transaction, AGENT_METHODS.session_load, before);
+  else await openWithoutContext(transaction, 'the agent can neither resume nor load a session');
 }
 
-function openFailed(transaction: AcpTransaction, method: string, reason: string): void {
+async function openFailed(transaction: AcpTransaction, method: string, reason: string): Promise<void> {
   const before = transaction.agent.acp_session_id;
   if (method === AGENT_METHODS.session_resume && transaction.state.capabilities.load && before !== null) {
-    reopen(transaction, AGENT_METHODS.session_load, before);
-  } else if (method !== AGENT_METHODS.session_new) openWithoutContext(transaction, reason);
+    await reopen(transaction, AGENT_METHODS.session_load, before);
+  } else if (method !== AGENT_METHODS.session_new) await openWithoutContext(transaction, reason);
 }
 
 /** Starts a new session, because the previous one cannot be continued. */
-function openWithoutContext(transaction: AcpTransaction, reason: string): void {
+async function openWithoutContext(transaction: AcpTransaction, reason: string): Promise<void> {
   transaction.error('context_lost', `the agent starts a new session without the earlier context: ${reason}`);
-  openNew(transaction);
+  await openNew(transaction);
 }
 
-function openNew(transaction: AcpTransaction): void {
+async function openNew(transaction: AcpTransaction): Promise<void> {
   transaction.request(AGENT_METHODS.session_new, sessionParams(transaction));
+  await setSilenceTimer(transaction);
 }
 
-function reopen(transaction: AcpTransaction, method: string, sessionId: string): void {
+async function reopen(transaction: AcpTransaction, method: string, sessionId: string): Promise<void> {
   transaction.request(method, { sessionId, ...sessionParams(transaction) });
+  await setSilenceTimer(transaction);
 }
 
 /**

@@ -88,9 +88,14 @@ test('reports a silent agent, which may still answer later', async () => {
   await acp.receive('request', 'session/new');
   const other = await startAcp(fixture);
   await other.acp.initialize();
-  await other.acp.receive('request', 'session/new');
+  const opening = await other.acp.receive('request', 'session/new');
   await fixture.advanceClock(limits.acp_silent_ms);
   expect(await fixture.errors(other.id)).toEqual([]);
+  await fixture.advanceClock(limits.acp_opening_ms - limits.acp_silent_ms);
+  await vi.waitFor(async () => expect(await fixture.errors(other.id)).toEqual(['acp_silent']), SOON);
+  other.acp.send({ kind: 'response', id: opening.id, result: { sessionId: 'acp-1' } });
+  const prompt = await fixture.prompting.prompt(ANA, other.id, [{ type: 'text', text: 'hello' }], null);
+  expect(await other.acp.receive('request', 'session/prompt')).toMatchObject({ id: prompt.prompt_id });
 });
 
 test('lines that are not frames are output, as is an incomplete frame at the end', async () => {

@@ -69,7 +69,8 @@ export class Conversations {
       acp_silent: async (tx, { ref }) => {
         await AcpTransaction.run(this.#core, tx, ref, async (transaction) => {
           const applying = isApplying(transaction);
-          if (transaction.state.phase !== 'initializing' && !applying) return;
+          const { phase } = transaction.state;
+          if (phase !== 'initializing' && phase !== 'opening' && !applying) return;
           // An unreachable node cannot deliver an answer.
           if (transaction.agent.stale_since !== null) return setSilenceTimer(transaction);
           // The agent asks for input before it responds, and waits for a person.
@@ -77,7 +78,11 @@ export class Conversations {
             return setSilenceTimer(transaction);
           }
           if (applying) return reportBlocked(transaction, 'permission_mode_unconfirmed', UNCONFIRMED);
-          await reportBlocked(transaction, 'acp_silent', 'the agent has not answered: it may not speak ACP');
+          const why =
+            phase === 'opening'
+              ? 'has not opened its conversation'
+              : 'has not answered: it may not speak ACP';
+          await reportBlocked(transaction, 'acp_silent', `the agent ${why}`);
         });
       },
       turn_cancel: async (tx, { ref, payload }) => {

@@ -11,6 +11,9 @@ export function openElicitations(agents: AgentsFeature): Feature & { elicitation
     name: 'elicitations',
     elicitations,
     routes: elicitationHandlers(elicitations),
+    resources: {
+      elicitation_id: (caller, _action, { elicitation_id }) => elicitations.get(caller, elicitation_id!),
+    },
     timers: elicitations.timers(),
     session: {
       onStdinWritten: (session_id, length) => elicitations.written(session_id, length),

@@ -16,9 +16,6 @@ import { toSchedule } from './rules/schedule.ts';
 import type { Mailbox } from './service.ts';
 import type { Triggers } from './triggers.ts';
 
-/** Never aborts: `receive` answers within its time limit. */
-const never = new AbortController().signal;
-
 type MailMethods = Pick<ActorMethods, 'inbox' | 'receive' | 'ack' | 'send'>;
 
 export function mailMethods(
@@ -40,7 +37,7 @@ export function mailMethods(
       const messages = await take(caller, request);
       if (messages.length > 0) return { messages };
       const inbox = await ownInbox(caller, request);
-      await mailbox.awaitNew({ ...toFilter(inbox), limit: 1 }, limits.actor_receive_ms, never);
+      await mailbox.awaitNew({ ...toFilter(inbox), limit: 1 }, limits.actor_receive_ms);
       return { messages: await take(caller, request) };
     },
     ack: (caller, { message_id, ...request }) =>

@@ -193,7 +193,8 @@ test('ten sends with one key are one message, even concurrently and after its ac
   const reused = 'idempotency key reused with a different request';
   await expect(send('lead', 'helper', { key: 'k', payload: { n: 2 } })).rejects.toThrow(reused);
   await expect(send('lead', 'robot', { key: 'k' })).rejects.toThrow(reused);
-  // Keys are scoped to their sender.
+  // Keys are scoped to their sender, and to the person who sends as that actor.
+  expect((await send('lead', 'helper', { key: 'k', by: BEN })).id).not.toBe(ten[0]!.id);
   expect((await send('helper', 'helper', { key: 'k' })).id).not.toBe(ten[0]!.id);
 });
 

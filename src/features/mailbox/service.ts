@@ -48,7 +48,7 @@ export interface MailboxOptions {
   facts: Facts;
   timers: Timers;
   audit: Audit;
-  publisher: Pick<RunPublisher, 'setAttention' | 'publishMail'>;
+  publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention' | 'publishMail'>;
 }
 
 /** A message to send. Both actors are full ids; the caller has already checked that the sender may send as this actor. */
@@ -98,14 +98,15 @@ export class Mailbox {
       const { actor_id } = await resolveInRun(tx, caller, team, run, sent.from_actor_id);
       const to_actor_id = (await actorOfRun(tx, team, run, sent.to_actor_id)).actor_id;
       const { payload } = sent;
+      const { user_id, ip } = caller;
       const row = await this.post(tx, {
         run,
         from_actor_id: actor_id,
         to_actor_id,
         payload,
-        idempotency_key,
+        // Several people may send as the same actor.
+        idempotency_key: idempotency_key && `${user_id} ${idempotency_key}`,
       });
-      const { user_id, ip } = caller;
       const { id: run_id, team_id, number } = run;
       const details = { message_id: row.num, run_id, team_id, number, from_actor_id: actor_id, to_actor_id };
       await this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
@@ -198,7 +199,7 @@ export class Mailbox {
     };
     const row: MailRow = { num: await insertMail(tx, values), run_id: run.id, ...values };
     await this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
-    if (hops > limits.mail_hops_max) await this.setAttention(tx, run, hopLimitText(row));
+    if (hops > limits.mail_hops_max) await this.addAttention(tx, run, hopLimitText(row));
     if (reason !== null) return row;
     const receiver = findMember(run, to_actor_id);
     if (receiver && memberKind(receiver) === 'acp') {
@@ -236,7 +237,7 @@ export class Mailbox {
   }
 
   /** Resolves when the actor has mail of which it was not notified, after `wait_ms`, or when the signal aborts. */
-  awaitNew(filter: InboxFilter, wait_ms: number, signal: AbortSignal): Promise<void> {
+  awaitNew(filter: InboxFilter, wait_ms: number, signal?: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const isThere = () =>
       store.read(
@@ -270,7 +271,8 @@ export class Mailbox {
       acknowledged_at: now,
     } as const;
     await this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
-    if (run.attention === unacknowledgedText(row)) await this.setAttention(tx, run, null);
+    const overdue = unacknowledgedText(row);
+    await this.#options.publisher.dropAttention(tx, run, (reason) => reason === overdue);
     return this.#change(tx, row, acknowledged);
   }
 
@@ -300,9 +302,9 @@ export class Mailbox {
     }
   }
 
-  /** The mail of the run needs a person's attention; null: it no longer does. */
-  async setAttention(tx: Tx, run: RunRow, attention: string | null): Promise<void> {
-    await this.#options.publisher.setAttention(tx, run, attention);
+  /** A person should look at the mail of the run. */
+  addAttention(tx: Tx, run: RunRow, reason: string): Promise<void> {
+    return this.#options.publisher.addAttention(tx, run, reason);
   }
 
   /** An agent was notified, and has not acknowledged the mail for too long. */
@@ -310,7 +312,7 @@ export class Mailbox {
     const row = await findMail(tx, mail_num);
     const run = row && (await runOfNum(tx, row.run_num));
     if (!run || row.status !== 'delivered' || isRunOver(run)) return;
-    await this.setAttention(tx, run, unacknowledgedText(row));
+    await this.addAttention(tx, run, unacknowledgedText(row));
   }
 
   /** Turns unacknowledged mail of earlier attempts of the run into dead letters. */

@@ -199,7 +199,7 @@ export class Triggers {
       await this.#mailbox.post(tx, { run, from_actor_id: actor_id, to_actor_id: actor_id, payload, hops });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      await this.#mailbox.setAttention(tx, run, `trigger ${row.id} of ${actor_id} ended: ${error.message}`);
+      await this.#mailbox.addAttention(tx, run, `trigger ${row.id} of ${actor_id} ended: ${error.message}`);
       await this.#delete(tx, row);
       return;
     }

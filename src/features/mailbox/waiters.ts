@@ -12,12 +12,15 @@ export class Waiters {
     this.#wakes = wakes;
   }
 
-  /** Resolves once `isThere` returns true, after `wait_ms`, or when the signal aborts. Throws `too many callers are waiting for mail`. */
+  /**
+   * Resolves once `isThere` returns true, after `wait_ms`, or when the signal aborts. A signal must not outlive the
+   * request. Throws `too many callers are waiting for mail`.
+   */
   async wait(
     actor_id: string,
     isThere: () => Promise<boolean>,
     wait_ms: number,
-    signal: AbortSignal,
+    signal?: AbortSignal,
   ): Promise<void> {
     if (this.#count >= limits.mail_waiters_max) throw problems.tooManyWaiting();
     const wake = new Wake();
@@ -25,7 +28,7 @@ export class Waiters {
     this.#count++;
     const until = performance.now() + wait_ms;
     try {
-      while (!signal.aborted && !(await isThere())) {
+      while (!signal?.aborted && !(await isThere())) {
         const left_ms = until - performance.now();
         if (left_ms <= 0) return;
         await wake.wait(left_ms, signal);

@@ -1,5 +1,6 @@
 /** Nodes: the registry of remote nodes, the links to them, and the bootstrap tokens with which they join. */
 
+import { MAIN_NODE } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import type { PlaneTrust } from '../../link/trust/plane-trust.ts';
 import type { ActorCall } from '../actors/rules/actor.ts';
@@ -55,6 +56,11 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
   return {
     name: 'nodes',
     routes: nodeHandlers(registry, bootstrap, repositories, measurements),
+    resources: {
+      node_id: async (_caller, _action, { node_id }) => {
+        if (node_id !== MAIN_NODE && !registry.find(node_id!)) throw problems.nodeNotFound();
+      },
+    },
     remote_nodes: {
       ids: () => registry.ids(),
       find: (id) => {

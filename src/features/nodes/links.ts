@@ -170,7 +170,9 @@ class NodeLink {
   #maintained_at = Number.NEGATIVE_INFINITY;
   /** When the certificate was renewed last. The open connection still shows the previous one. */
   #renewed_at_ms = Number.NEGATIVE_INFINITY;
-  #stale = false;
+  /** Whether the records of its agents are marked as out of date; null if that is not known. */
+  #stale: boolean | null = null;
+  #marked: Promise<void> = Promise.resolve();
 
   constructor(deps: NodeLinksDeps, registry: LinkRegistry, row: NodeRow) {
     this.#registry = registry;
@@ -258,14 +260,12 @@ class NodeLink {
     const silent_ms = performance.now() - this.#last_heard_at;
     if (silent_ms >= limits.node_unreachable_ms) {
       this.#setStatus('unreachable');
-      if (!this.#stale) {
-        this.#stale = true;
-        void this.#logErrors(() =>
-          this.#deps.onStale(this.#row.id, this.#last_seen_at_ms ?? this.#row.created_at),
-        );
-      }
-    } else if (silent_ms >= sharedLimits.node_suspect_ms) this.#setStatus('suspect');
-    else if (this.#linked) this.#setStatus('connected');
+      void this.#mark(true);
+    } else {
+      if (silent_ms >= sharedLimits.node_suspect_ms) this.#setStatus('suspect');
+      else if (this.#linked) this.#setStatus('connected');
+      if (this.#linked) void this.#mark(false);
+    }
     if (this.#linked && performance.now() - this.#maintained_at >= limits.node_care_ms) {
       void this.#logErrors(() => this.#maintain());
     }
@@ -310,11 +310,23 @@ class NodeLink {
     this.#version = version;
     this.#setStatus('connected');
     log.info({ node_id: this.#row.id, version, instance_id }, 'a node is linked');
-    // After a restart of the plane, the agents' records may still be marked stale.
-    this.#stale = false;
-    await this.#logErrors(() => this.#deps.onStale(this.#row.id, null));
+    await this.#mark(false);
     onUp(this.#row.id);
     void this.#logErrors(() => this.#maintain());
+  }
+
+  /** Marks the records of the node's agents as out of date or current. If that fails, the next look at the status tries again. */
+  #mark(is_stale: boolean): Promise<void> {
+    if (this.#stale === is_stale) return this.#marked;
+    this.#stale = is_stale;
+    const since_ms = is_stale ? (this.#last_seen_at_ms ?? this.#row.created_at) : null;
+    const write = () =>
+      this.#deps.onStale(this.#row.id, since_ms).catch((error: unknown) => {
+        if (this.#stale === is_stale) this.#stale = null;
+        throw error;
+      });
+    this.#marked = this.#marked.then(() => this.#logErrors(write));
+    return this.#marked;
   }
 
   /** While linked: reads the state of the worktree root, and renews the certificate if necessary. */

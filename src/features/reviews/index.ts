@@ -28,6 +28,7 @@ export function openReviews({ settings, extensions, metrics }: Core, agents: Age
     name: 'reviews',
     ...{ reviews, routing },
     routes: reviewHandlers(reviews),
+    resources: { review_id: (caller, _action, { review_id }) => reviews.get(caller, review_id!) },
     timers: reviews.timers(),
     session: {
       onStdinWritten: (session_id, length) => reviews.written(session_id, length),

@@ -26,7 +26,10 @@ export const runRecord = z
     attention: z
       .string()
       .nullable()
-      .meta({ description: 'Why a person should look at the run although it continues.' }),
+      .meta({
+        description:
+          'Why a person should look at the run although it continues; several reasons are separated by `; `.',
+      }),
     created_by: id,
     created_by_name: z.string().nullable().meta({ description: 'The username; null: the user was deleted.' }),
     created_at: time,

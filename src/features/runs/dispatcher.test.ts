@@ -148,7 +148,7 @@ test('a late report of the end of a session does not affect the next session', a
   const acp = await nextAcp(before);
   const prompt = await prompted(acp);
   const { agent_id } = await untilStep(run_id, 'a', 'running');
-  const late = { agent_id: agent_id!, session_id: before, status: 'failed', started_at_ms: 1 };
+  const late = { agent_id: agent_id!, session_id: before, status: 'failed' };
   await fixture.store.write((tx) => fixture.facts.record(tx, 'session_ended', before, late));
   endTurn(acp, prompt.id);
   await untilRun(fixture, run_id, 'completed');
@@ -374,7 +374,7 @@ test('a restart keeps nothing from commands or outcomes of the earlier attempt',
   await fixture.store.write(async (tx) => {
     const run = (await findRun(tx, run_id))!;
     updateStep(tx, (await findStep(tx, run.num, 'a'))!.num, { answer: '"yes"' });
-    await fixture.publisher.setAttention(tx, run, 'look');
+    await fixture.publisher.addAttention(tx, run, 'look');
   });
   await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   expect(await runOf(fixture, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });

@@ -2,6 +2,7 @@
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import type { Tokens } from '../tokens/service.ts';
+import { requireRun } from './access.ts';
 import { RunDeleter } from './deletion.ts';
 import { openRunEngine } from './engine.ts';
 import { runHandlers } from './http.ts';
@@ -35,6 +36,10 @@ export function openRuns(
     name: 'runs',
     ...{ runs, scheduler, publisher },
     routes: runHandlers({ runs, deleter, events, tokens, streams }),
+    resources: {
+      run_id: (caller, action, { run_id, team_id }) =>
+        store.read((reader) => requireRun(reader, caller, action, run_id!, team_id)),
+    },
     sweep: () => deleter.sweep(core.settings.get('retention.run_agents_days')),
     facts: { runs: engine.facts },
     timers: engine.timers,

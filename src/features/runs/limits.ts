@@ -10,6 +10,8 @@ export const limits = {
   run_plain_steps_max: 16,
   /** Definitions of runs that are kept in memory. */
   run_specs_cached_max: 32,
+  /** Reasons why a person should look at a run. Older ones are dropped. */
+  attention_reasons_max: 10,
   /** Input of one step. */
   step_input_bytes_max: 3 * MIB,
   /** Outputs up to this size are kept without summing those of the run, which takes time. */

@@ -36,9 +36,13 @@ const UNKNOWN = 'outcome unknown';
 export class Outcomes {
   readonly #core: AgentCore;
   readonly #attempts: Attempts;
-  readonly #publisher: Pick<RunPublisher, 'setAttention'>;
+  readonly #publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>;
 
-  constructor(core: AgentCore, attempts: Attempts, publisher: Pick<RunPublisher, 'setAttention'>) {
+  constructor(
+    core: AgentCore,
+    attempts: Attempts,
+    publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>,
+  ) {
     this.#core = core;
     this.#attempts = attempts;
     this.#publisher = publisher;
@@ -139,8 +143,9 @@ export class Outcomes {
     const run = agent && agent.run_num !== null ? await runOfNum(tx, agent.run_num) : undefined;
     if (!run) return;
     const about = `${memberActorId(agent!.member_id!, run.team_id)}: `;
-    if (reason !== null && !isRunOver(run)) await this.#publisher.setAttention(tx, run, about + reason);
-    else if (run.attention?.startsWith(about)) await this.#publisher.setAttention(tx, run, null);
+    const isAbout = (other: string) => other.startsWith(about);
+    if (reason === null || isRunOver(run)) return this.#publisher.dropAttention(tx, run, isAbout);
+    await this.#publisher.addAttention(tx, run, about + reason, isAbout);
   }
 
   /** Null if the session left no output file, or the node no longer knows the session. */

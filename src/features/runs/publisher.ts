@@ -9,6 +9,7 @@ import { agentsOfSteps } from './queries/attempts.ts';
 import { insertRunEvents } from './queries/events.ts';
 import { type RunRow, runOfNum, toRun, updateRun } from './queries/runs.ts';
 import { type StepRow, toStep } from './queries/steps.ts';
+import { withoutReasons, withReason } from './rules/attention.ts';
 
 export interface RunPublisherOptions {
   clock: Clock;
@@ -57,10 +58,24 @@ export class RunPublisher {
     await this.#options.feed.appendAll(tx, 'run', run.team_created_by, [text], run.team_num);
   }
 
-  /** Records why a person should look at the run; null if there is no longer a reason. */
-  async setAttention(tx: Tx, run: RunRow, attention: string | null): Promise<void> {
+  /** Records one more reason why a person should look at the run. `isOver`: reasons that it replaces. Idempotent. */
+  addAttention(
+    tx: Tx,
+    run: RunRow,
+    reason: string,
+    isOver: (other: string) => boolean = () => false,
+  ): Promise<void> {
+    return this.#setAttention(tx, run, withReason(withoutReasons(run.attention, isOver), reason));
+  }
+
+  /** Removes the reasons that are over. Other ones remain. Idempotent. */
+  dropAttention(tx: Tx, run: RunRow, isOver: (reason: string) => boolean): Promise<void> {
+    return this.#setAttention(tx, run, withoutReasons(run.attention, isOver));
+  }
+
+  async #setAttention(tx: Tx, run: RunRow, attention: string | null): Promise<void> {
     if (run.attention === attention) return;
-    const attention_at = attention === null ? null : this.#options.clock.now();
+    const attention_at = attention === null ? null : (run.attention_at ?? this.#options.clock.now());
     updateRun(tx, run.num, { attention, attention_at });
     await this.publish(tx, (await runOfNum(tx, run.num))!, [], run);
   }

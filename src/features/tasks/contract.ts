@@ -187,7 +187,7 @@ export const taskRoutes = {
     body: z.object({
       route: messageRoute,
       to_actor_id: bounded(sharedLimits.actor_id_chars_max)
-        .optional()
+        .nullish()
         .meta({ description: 'With `to_member`: an actor id, a bare member id, `leader` or `user`.' }),
       text: bounded(limits.message_bytes_max)
         .optional()

@@ -74,6 +74,7 @@ test.each<[body: unknown, message: string]>([
   [{ route: null, text: 'a' }, '400 route must be one of: broadcast, to_leader, to_member'],
   [{ route: 'to_leader' }, '400 route=to_leader requires a leader member in spec.members'],
   [{ route: 'to_member' }, '400 to_actor_id is required when route=to_member'],
+  [{ route: 'to_member', to_actor_id: null }, '400 to_actor_id is required when route=to_member'],
   [{ route: 'to_member', to_actor_id: 'x' }, '400 unknown actor: x'],
   [{ route: 'broadcast' }, '400 text is required'],
   [{ route: 'broadcast', payload: [] }, '400 payload must be an object'],

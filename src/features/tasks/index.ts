@@ -4,7 +4,7 @@ import type { MailboxFeature } from '../mailbox/index.ts';
 import { createRun } from '../runs/creation.ts';
 import type { RunsFeature } from '../runs/index.ts';
 import type { Tokens } from '../tokens/service.ts';
-import { publishTask } from './find.ts';
+import { publishTask, requireTask } from './find.ts';
 import { taskHandlers } from './http.ts';
 import { Messages } from './messages.ts';
 import { Tasks } from './service.ts';
@@ -26,6 +26,12 @@ export function openTasks(core: Core, { runs, mailbox, tokens }: TasksNeeds): Fe
   return {
     name: 'tasks',
     routes: taskHandlers({ tasks, messages, tokens, streams: core.streams }),
+    resources: {
+      task_id: (caller, action, { team_id, task_id }) =>
+        core.store.read((reader) =>
+          requireTask(reader, caller, action, { team_id: team_id!, task_id: task_id! }),
+        ),
+    },
     facts: { tasks: tasks.facts(), messages: messages.facts() },
     extensions: { publishTask: async (tx, task_num) => void (await publishTask(core.feed, tx, task_num)) },
   };

@@ -69,7 +69,7 @@ export interface MessagesOptions {
 
 export interface NewMessage {
   route: MessageRoute;
-  to_actor_id?: string | undefined;
+  to_actor_id?: string | null | undefined;
   /** Exactly one of `text` and `payload` is set. */
   text?: string | undefined;
   payload?: Record<string, unknown> | undefined;
@@ -216,7 +216,7 @@ export class Messages {
   async post(tx: Tx, { team, task }: TeamTask, from_actor_id: string, message: NewMessage): Promise<Message> {
     const run = await findOpenRun(tx, task.num);
     const participants = getParticipants(team, run);
-    assertValidRoute(participants.spec, message.route, message.to_actor_id);
+    assertValidRoute(participants.spec, message.route, message.to_actor_id ?? undefined);
     const to_actor_id = await addressee(tx, participants, message);
     const payload = toPayload(message, limits.message_bytes_max);
     const thread =

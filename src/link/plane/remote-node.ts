@@ -72,6 +72,9 @@ export interface RemoteNodeOptions {
   onBack(): void;
 }
 
+/** For calls that create, check or remove a checkout, which may be large. */
+const CHECKOUT_CALL_MS = sharedLimits.git_checkout_timeout_ms + limits.link_call_ms;
+
 export class RemoteNode implements Node {
   readonly id: string;
   readonly folders: Folders;
@@ -355,7 +358,7 @@ class RemoteFolders implements Folders {
     return await this.#call(async ({ commands }, options) => {
       const { worktree } = await commands.createWorktree(
         { agentId: agent_id, name, ...withoutNulls({ workdir, repo, ref, root, owner, recorded }) },
-        { ...options, timeoutMs: sharedLimits.git_checkout_timeout_ms + limits.link_call_ms },
+        { ...options, timeoutMs: CHECKOUT_CALL_MS },
       );
       if (!worktree) throw problems.nodeUnreachable();
       return worktreeFromWire(worktree);
@@ -373,7 +376,7 @@ class RemoteFolders implements Folders {
   ): Promise<WorktreeRemoval> {
     const request = { worktree: worktreeToWire(worktree), force, ...withoutNulls({ owner }) };
     const { removed, keptBecause } = await this.#call(({ commands }, options) =>
-      commands.removeWorktree(request, options),
+      commands.removeWorktree(request, { ...options, timeoutMs: CHECKOUT_CALL_MS }),
     );
     return { removed, kept_because: keptBecause ?? null };
   }
@@ -381,7 +384,7 @@ class RemoteFolders implements Folders {
   async whyKept(worktree: Worktree, { owner }: QueueOwner = {}): Promise<string | null> {
     const request = { worktree: worktreeToWire(worktree), ...withoutNulls({ owner }) };
     const { keptBecause } = await this.#call(({ commands }, options) =>
-      commands.checkRemoval(request, options),
+      commands.checkRemoval(request, { ...options, timeoutMs: CHECKOUT_CALL_MS }),
     );
     return keptBecause ?? null;
   }

@@ -82,6 +82,7 @@ function addLogout(program: Command, context: Context): void {
         },
       );
       await dropCredential(io, url);
+      if (options.json) return printJson(io, { url, revoked: ended });
       printStatus(io, `signed out of ${url}`);
       if (!ended)
         printStatus(

@@ -5,7 +5,7 @@ import { asRecord, toText } from '../../../acp/json.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage, withExplanation, withStartHint } from '../../../cli/failure.ts';
-import { collect, remote, timeLimit } from '../../../cli/options.ts';
+import { collect, remote, withTimeout } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
@@ -20,14 +20,13 @@ type Options = ApiOptions & { json?: boolean };
 
 export function addPrompt(program: Command, context: Context): void {
   const { io } = context;
-  remote(
+  const prompt = remote(
     program,
     'prompt <agent> <text...>',
     'send a prompt to an agent that speaks ACP (-: read from stdin)',
-  )
-    .option('--wait', 'show the conversation until the turn ends; exit code 3 unless it ends normally')
-    .option('--timeout <duration>', 'with --wait: time limit (exit code 124)', timeLimit)
-    .action(async (ref: string, args: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
+  ).option('--wait', 'show the conversation until the turn ends; exit code 3 unless it ends normally');
+  withTimeout(prompt, 'wait').action(
+    async (ref: string, args: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
       const api = await connect(context, options);
       const agent = await findAgent(api, ref);
       const call = {
@@ -45,7 +44,8 @@ export function addPrompt(program: Command, context: Context): void {
       if (end !== 'end_turn') {
         throw new Failure(exitCodes.bad_end, `the turn of agent ${agent.id} ended: ${printable(end)}`);
       }
-    });
+    },
+  );
 }
 
 export function addPromptCommands(agents: Command, context: Context): void {

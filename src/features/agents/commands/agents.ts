@@ -8,7 +8,7 @@ import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
-import { collect, integer, parsePair, remote, timeLimit } from '../../../cli/options.ts';
+import { collect, integer, parsePair, remote, timeLimit, withTimeout } from '../../../cli/options.ts';
 import { type Column, printJson, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
@@ -24,7 +24,7 @@ import { addPromptCommands } from './agent-prompt.ts';
 import { each } from './each.ts';
 import { onConnectionChange, reportConnection } from './follow.ts';
 import { leftBehindLines } from './left-behind.ts';
-import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
+import { followToEnd, requireCompleted, type WaitOptions, waitForEnd } from './wait.ts';
 
 interface Common extends ApiOptions, WaitOptions {
   follow?: boolean;
@@ -281,11 +281,7 @@ function addWait(agents: Command, context: Context): void {
     .option('--timeout <duration>', 'time limit (exit code 124)', timeLimit)
     .action(async (ref: string, options: Common) => {
       const api = await connect(context, options);
-      const agent = await findAgent(api, ref);
-      const ended =
-        agent.status === 'running'
-          ? await followToEnd(context, api, agent, agent.last_seq, { ...options, quiet: true })
-          : agent;
+      const ended = await waitForEnd(context, api, await findAgent(api, ref), options);
       await reportAgent(context, ended, options);
       requireCompleted(ended);
     });
@@ -406,9 +402,7 @@ async function explainPending<T>(ref: string, answer: Promise<T>): Promise<T> {
 const SHOW_OUTPUT = 'show the output until the agent ends; exit code 3 if it failed or was cancelled';
 
 function followable(description: string, command: Command): Command {
-  return command
-    .option('-f, --follow', description)
-    .option('--timeout <duration>', 'with --follow: time limit (exit code 124)', timeLimit);
+  return withTimeout(command.option('-f, --follow', description), 'follow');
 }
 
 function followsOne(refs: readonly string[], { follow }: Common): void {

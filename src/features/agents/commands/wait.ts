@@ -1,11 +1,13 @@
 /** Waits for the end of a session, or for another event in an agent's log. */
 
+import { sleep } from '../../../base/async.ts';
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure } from '../../../cli/failure.ts';
 import { Show, type ShowOptions } from '../../../cli/show.ts';
 import { printable } from '../../../cli/terminal.ts';
 import type { EventRecord } from '../../../core/event.ts';
+import { limits } from '../limits.ts';
 import { isFinal } from '../rules.ts';
 import { type Followed, follow } from './follow.ts';
 
@@ -66,6 +68,35 @@ export async function followToEnd(
   // The agent was started again in the meantime, so the record gets the end of the session that this call waited for.
   const { status, exit_code = null, exit_signal = null, reason = null } = end as unknown as AgentRecord;
   return { ...now, status, activity: null, exit_code, exit_signal, reason, session_id };
+}
+
+/**
+ * Waits until the running session ends; first for the start, if svc keeps one for a node that does not answer. Returns at
+ * once if there is neither. Fails like `followToEnd`.
+ */
+export async function waitForEnd(
+  context: Context,
+  api: Api,
+  agent: AgentRecord,
+  options: WaitOptions,
+): Promise<AgentRecord> {
+  const { signal } = context.io;
+  const until_ms = performance.now() + (options.timeout ?? Number.POSITIVE_INFINITY);
+  let now = agent;
+  while (now.status !== 'running' && startsLater(now)) {
+    if (performance.now() >= until_ms)
+      throw new Failure(exitCodes.timeout, `agent ${agent.id} has not started: its node does not answer`);
+    await sleep(limits.cli_pending_poll_ms, signal);
+    if (signal.aborted) throw new Failure(exitCodes.interrupted, '');
+    now = await api.call('getAgent', { params: { agent_id: agent.id } });
+  }
+  if (now.status !== 'running') return now;
+  const left = options.timeout === undefined ? {} : { timeout: Math.max(0, until_ms - performance.now()) };
+  return followToEnd(context, api, now, now.last_seq, { ...options, ...left, quiet: true });
+}
+
+function startsLater({ pending }: AgentRecord): boolean {
+  return pending === 'start' || pending === 'restart';
 }
 
 export function endsSession(session_id: string | null, event: EventRecord): boolean {

@@ -3,9 +3,8 @@ import type { Command } from 'commander';
 import { limits } from '../../../base/limits.ts';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { usage } from '../../../cli/failure.ts';
 import { parseJsonOption, parseObjectOption, withJson } from '../../../cli/json-options.ts';
-import { remote, timeLimit } from '../../../cli/options.ts';
+import { remote, timeLimit, withTimeout } from '../../../cli/options.ts';
 import {
   type Column,
   print,
@@ -278,13 +277,7 @@ export function reportRun({ io }: Context, run: RunRecord, options: { json?: boo
 
 /** Adds `--watch` and `--timeout` to a command that starts or continues a run. */
 export function watchable(command: Command): Command {
-  return command
-    .option('-w, --watch', watching)
-    .option('--timeout <duration>', 'with --watch: time limit (exit code 124)', timeLimit)
-    .hook('preAction', () => {
-      const { watch, timeout } = command.opts<{ watch?: boolean; timeout?: number }>();
-      if (timeout !== undefined && !watch) throw usage('--timeout needs --watch');
-    });
+  return withTimeout(command.option('-w, --watch', watching), 'watch');
 }
 
 export async function resolveRunParams(api: Api, ref: string): Promise<{ team_id: string; run_id: string }> {

@@ -9,6 +9,7 @@ import { teamsInView } from '../../../store/views.ts';
 import { redactSpec } from '../../teams/rules/env.ts';
 import type { TeamSpec } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
+import { attentionText } from '../rules/attention.ts';
 import { type ListedRun, type Run, runTitle } from '../rules/run.ts';
 
 export type RunRow = Selectable<Tables['runs']> & {
@@ -237,7 +238,7 @@ function toOutline(
     error: row.error,
     attempt: row.attempt,
     version: row.version,
-    attention: row.attention,
+    attention: attentionText(row.attention),
     created_by: row.created_by,
     created_by_name: row.created_by_name,
     created_at: rfc3339(row.created_at),

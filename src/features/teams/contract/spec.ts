@@ -31,7 +31,7 @@ function integer(min: number, max: number) {
 }
 
 export const memberId = z
-  .string()
+  .string({ error: ({ input }) => (input === null ? 'is required' : undefined) })
   .min(1, { error: 'is required' })
   .regex(MEMBER_ID, { error: 'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"' });
 
