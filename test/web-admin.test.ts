@@ -177,6 +177,17 @@ longBrowserTest(
     await page.getByRole('button', { name: 'Custom' }).click();
     await page.getByLabel('To').fill('2001-01-01T00:00');
     await page.getByText('No records match this filter.').waitFor();
+    await page.getByLabel('To').focus();
+    for (const key of ['ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
+    await page.keyboard.type('2024');
+    await page.waitForURL(/until=2024-01-01T00:00|until=2024-01-01T00%3A00/);
+    expect(await page.getByLabel('To').inputValue()).toBe('2024-01-01T00:00');
+    // An incomplete time is no time, and its field stays.
+    await page.reload();
+    await page.getByLabel('To').focus();
+    await page.keyboard.press('Backspace');
+    await page.waitForURL((url) => !url.search.includes('until'));
+    await page.getByLabel('To').waitFor();
   },
 );
 

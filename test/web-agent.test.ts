@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { EventRecord } from '../src/core/event.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
@@ -48,7 +48,7 @@ function message(text: string, messageId = text): Update {
   return { sessionUpdate: 'agent_message_chunk', messageId, content: { type: 'text', text } };
 }
 
-async function openAgentPage(agent: Agent, more = '', options = {}): Promise<WatchedPage> {
+async function openAgentPage(agent: Pick<Agent, 'id'>, more = '', options = {}): Promise<WatchedPage> {
   const watched = await browser.open(plane, options);
   await signIn(watched.page, plane);
   await watched.page.goto(`${plane.url}/agents/${agent.id}${more}`);
@@ -57,6 +57,7 @@ async function openAgentPage(agent: Agent, more = '', options = {}): Promise<Wat
 
 const field = (page: Page) => page.getByRole('textbox', { name: /^Prompt for/ });
 const log = (page: Page) => page.getByRole('log');
+const focused = (page: Page, element: Locator) => element.and(page.locator(':focus'));
 
 async function sendPrompt(page: Page, text: string): Promise<void> {
   await field(page).fill(text);
@@ -122,14 +123,21 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await waiting.getByText('also run lint').waitFor();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('');
   const item = (text: string) => waiting.getByRole('listitem').filter({ hasText: text });
-  await item('also run lint').getByRole('button', { name: 'Edit prompt' }).click();
-  await waiting.getByRole('textbox').fill('also run the tests');
-  await waiting.getByRole('button', { name: 'Save' }).click();
+  await item('also run lint').getByRole('button', { name: 'Edit prompt' }).press('Enter');
+  const edited = waiting.getByRole('textbox', { name: 'Queued prompt' });
+  await focused(page, edited).waitFor();
+  await edited.fill('also run the tests');
+  await page.reload();
+  await expect.poll(() => edited.inputValue(), SOON).toBe('also run the tests');
+  await waiting.getByRole('button', { name: 'Save' }).press('Enter');
   await waiting.getByText('also run the tests').waitFor();
+  const edit = item('also run the tests').getByRole('button', { name: 'Edit prompt' });
+  await focused(page, edit).waitFor();
   await sendPrompt(page, 'and this');
   await waiting.getByText('and this').waitFor();
-  await item('and this').getByRole('button', { name: 'Remove prompt' }).click();
+  await item('and this').getByRole('button', { name: 'Remove prompt' }).press('Enter');
   await waiting.getByText('and this').waitFor({ state: 'detached' });
+  await focused(page, edit).waitFor();
   await item('also run the tests').getByRole('button', { name: 'Send now' }).click();
   await log(page).getByText('Turn cancelled').waitFor();
   await log(page).getByText('also run the tests').waitFor();
@@ -797,11 +805,70 @@ browserTest(
     await page.getByRole('button', { name: 'More' }).last().click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     await page.getByText('The folder it works in is not changed.').waitFor();
+    // Without a network, nothing is left to be done later.
+    await page.context().setOffline(true);
+    await page.getByRole('button', { name: 'Delete agent' }).click();
+    await page.getByText('The service is not responding.').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.context().setOffline(false);
+    await page.getByRole('button', { name: 'More' }).last().click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    expect((await plane.get(agent.id)).id).toBe(agent.id);
     await page.getByRole('button', { name: 'Delete agent' }).click();
     await page.waitForURL(`${plane.url}/agents`);
     await expect(plane.get(agent.id)).rejects.toThrow('agent not found');
   },
 );
+
+longBrowserTest('a slow deletion does not leave the page that was opened meanwhile', async () => {
+  const repo = makeRepository(join(plane.work, 'slow'), { 'a.txt': 'a' });
+  const agent = await plane.client.call('createAgent', {
+    body: { name: 'slow', command: 'true', worktree_mode: 'create_worktree', worktree_repo: repo },
+  });
+  writeFileSync(join(agent.workdir, 'notes.md'), 'one');
+  const { page } = await openAgentPage(agent);
+  await page.getByRole('button', { name: 'More' }).last().click();
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  const answered = Promise.withResolvers<void>();
+  await page.route(
+    `**/api/agents/${agent.id}`,
+    async (route) => {
+      const response = await route.fetch();
+      await answered.promise;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await page.getByRole('button', { name: 'Delete agent' }).click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('link', { name: 'Teams' }).click();
+  await page.waitForURL(`${plane.url}/teams`);
+  answered.resolve();
+  await page.getByText('slow was deleted').waitFor();
+  await page.getByText('Its worktree was kept').waitFor();
+  expect(page.url()).toBe(`${plane.url}/teams`);
+});
+
+longBrowserTest('on a Mac, Option and a digit type a character in a text field', async () => {
+  const agent = await scriptedAgent([]);
+  await plane.agent('exec sleep 600', { name: 'other' });
+  const { page } = await openAgentPage(agent, '', { separate: true });
+  await page.addInitScript("Object.defineProperty(navigator, 'platform', { value: 'MacIntel' })");
+  await page.reload();
+  await page.getByRole('region', { name: 'Active agents' }).getByRole('link').nth(1).waitFor();
+  const pressBoth = async () => {
+    for (const key of ['Alt+1', 'Alt+2']) await page.keyboard.press(key);
+  };
+  await field(page).focus();
+  await pressBoth();
+  await field(page).press('a');
+  expect(page.url()).toContain(agent.id);
+  await field(page).blur();
+  const visited: string[] = [];
+  page.on('framenavigated', () => visited.push(page.url()));
+  await pressBoth();
+  await expect.poll(() => visited.some((url) => !url.includes(agent.id)), SOON).toBe(true);
+});
 
 longBrowserTest(
   'a sub-agent is collapsed until it is opened, but its reviews are shown with its name',

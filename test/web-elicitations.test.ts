@@ -82,9 +82,15 @@ browserTest(
     await card.getByLabel('Region').selectOption({ label: 'Europe' });
     await card.getByRole('group', { name: 'Checks' }).getByLabel('test').press('Space');
     await card.getByLabel('Notify the team').press('Space');
+    // A reload loses nothing.
+    await page.reload();
+    await expect.poll(() => name.inputValue(), SOON).toBe('v1');
     await name.press('Enter');
     const settled = page.getByRole('article', { name: 'How shall I deploy it?: Sent · ana' });
     await settled.waitFor();
+    expect(
+      await page.evaluate('Object.keys(localStorage).filter((key) => key.includes("elicitation"))'),
+    ).toEqual([]);
     await expect.poll(async () => (await get(elicitation)).delivery, SOON).toBe('written');
     await page.goto(`${plane.url}/agents/${elicitation.agent_id}`);
     const content = {

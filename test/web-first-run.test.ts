@@ -97,6 +97,10 @@ browserTest('a user who is not signed in gets to the requested page after signin
   await page.keyboard.press('Enter');
   await page.waitForURL(`${plane.url}/agents?show=failed&group=node`);
   await page.getByRole('heading', { name: 'Agents' }).waitFor();
+  // The form is not left in the history.
+  await page.goBack();
+  expect(page.url()).toBe('about:blank');
+  await page.goForward();
 
   // A sign-in link cannot lead to another site.
   await page.context().clearCookies();

@@ -123,6 +123,21 @@ browserTest('keys in a text field only enter text', async () => {
   expect([path(), await page.getByRole('dialog').count()]).toEqual(['/docs', 0]);
 });
 
+browserTest('text can be typed in the middle of a filter', async () => {
+  await go('/agents', 'Agents');
+  const filter = page.getByRole('searchbox', { name: 'Filter agents' });
+  await filter.pressSequentially('pat');
+  await page.waitForURL(/q=pat$/);
+  await filter.press('ArrowLeft');
+  await page.keyboard.type('in');
+  await page.waitForURL(/q=paint$/);
+  expect(await filter.inputValue()).toBe('paint');
+  // The field follows changes that were not typed.
+  await filter.fill('no such agent');
+  await page.getByRole('link', { name: /^Show all/ }).click();
+  await becomes('document.querySelector("[data-filter]").value', '');
+});
+
 browserTest('single-key shortcuts ignore keys with a modifier', async () => {
   await go('/users', 'Users');
   const visited: string[] = [];

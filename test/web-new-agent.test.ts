@@ -43,6 +43,7 @@ async function openForm(screen: keyof typeof screens = 'desk') {
   return opened;
 }
 
+const countAgents = async () => ((await plane.client.call('listAgents')) as unknown as unknown[]).length;
 const repository = (page: Page) => page.getByRole('combobox', { name: 'Repository' });
 const start = (page: Page) => page.getByRole('button', { name: 'Start agent' });
 /** What a screen reader says about the state of a field. */
@@ -229,8 +230,23 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
   await page.getByRole('option', { name: /^shop/ }).click();
   await page.getByRole('textbox', { name: 'Branch' }).fill('main');
   await page.getByLabel('Prompt').fill('Write a note');
+  // A lost response does not create a second agent.
+  const before = await countAgents();
+  await page.route(
+    '**/api/agents',
+    async (route) => {
+      await route.fetch();
+      await route.abort();
+    },
+    { times: 1 },
+  );
+  await page.keyboard.press('Control+Enter');
+  await page.getByText('The service is not responding.').waitFor();
+  // The list of agents has the new one, whose name the form suggested.
+  await expect.poll(countAgents, SOON).toBe(before + 1);
   await page.keyboard.press('Control+Enter');
   await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);
+  expect(await countAgents()).toBe(before + 1);
   const { worktree_repo, worktree_ref, preset } = await plane.get(/agt_\w+/.exec(page.url())![0]);
   expect({ worktree_repo, worktree_ref, preset }).toEqual({
     worktree_repo: join(code, 'shop'),

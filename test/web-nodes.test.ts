@@ -119,6 +119,26 @@ browserTest(
     await row(page, 'gpu-1').getByRole('button', { name: 'Test' }).click();
     await panel.getByRole('button', { name: 'Edit' }).click();
     await page.getByRole('dialog', { name: 'Edit gpu-1' }).waitFor();
+    // A draft holds what the user has changed, and does not undo what others change meanwhile.
+    await dialog.getByLabel('Name', { exact: true }).fill('Drafted');
+    const params = { node_id: 'gpu-1' };
+    await plane.client.call('updateAgentNode', { params, body: { tls_server_name: 'gpu.lan' } });
+    await page.reload();
+    await panel.getByRole('button', { name: 'Edit' }).click();
+    expect(await dialog.getByLabel('Name', { exact: true }).inputValue()).toBe('Drafted');
+    expect(await dialog.getByLabel('TLS server name').inputValue()).toBe('gpu.lan');
+    await dialog.getByRole('button', { name: 'Discard changes' }).click();
+    expect(await dialog.getByLabel('Name', { exact: true }).inputValue()).toBe('gpu-1');
+    await dialog.getByLabel('Name', { exact: true }).fill('GPU box');
+    await plane.client.call('updateAgentNode', { params, body: { tls_server_name: null } });
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await plane.client.call('getAgentNode', { params })).toMatchObject({
+      name: 'GPU box',
+      tls_server_name: null,
+    });
+    await plane.client.call('updateAgentNode', { params, body: { name: 'gpu-1' } });
+    await panel.getByRole('button', { name: 'Edit' }).click();
     // Escape closes the dialog, and then the panel.
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });

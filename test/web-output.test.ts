@@ -140,9 +140,28 @@ browserTest('new lines do not move a reader who scrolled up, and End jumps to th
   await page.keyboard.press('End');
   await line(page, 800).waitFor();
 
-  await page.getByLabel('Standard input').fill('a line of mine');
-  await page.getByRole('button', { name: 'Send' }).click();
+  const input = page.getByLabel('Standard input');
+  await input.fill('a line of mine');
+  const answered = Promise.withResolvers<void>();
+  const isInput = '**/input';
+  await page.route(
+    isInput,
+    async (route) => {
+      const response = await route.fetch();
+      await answered.promise;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await input.press('Enter');
   await line(page, 801).getByText('a line of mine').waitFor(slow);
+  // What is typed while the line is sent stays.
+  await input.pressSequentially(' more');
+  answered.resolve();
+  await expect.poll(() => input.inputValue()).toBe(' more');
+  await input.fill('another line');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await line(page, 802).getByText('another line').waitFor(slow);
   // The line may appear before the response to its request.
   await expect.poll(() => page.getByLabel('Standard input').inputValue()).toBe('');
   await page.getByRole('button', { name: 'Close input' }).click();

@@ -236,6 +236,27 @@ browserTest('a conflicting edit shows both versions and loses neither', async ()
   await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
   await page.getByRole('heading', { level: 2, name: 'Paint it blue' }).waitFor();
   expect((await get(id)).title).toBe('Paint it blue');
+
+  // Also if the draft was begun before the other change, and the page was opened after it.
+  await page.getByRole('button', { name: 'Edit task' }).click();
+  await page.getByLabel('Title').fill('Paint it black');
+  await plane.client.call('updateTask', {
+    params: { team_id, task_id: id },
+    body: { description: 'Two coats' },
+  });
+  await page.reload();
+  await page.getByRole('button', { name: 'Edit task' }).click();
+  expect(await page.getByLabel('Title').inputValue()).toBe('Paint it black');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await dialog.getByText('task changed concurrently; reload and retry').waitFor();
+  await dialog.getByText('Two coats').waitFor();
+  await dialog.getByRole('button', { name: 'Use theirs' }).click();
+  expect(await page.getByLabel('Title').inputValue()).toBe('Paint it blue');
+  expect(await page.getByLabel('Description').inputValue()).toBe('Two coats');
+  await page.getByLabel('Title').fill('Paint it white');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('heading', { level: 2, name: 'Paint it white' }).waitFor();
+  expect(await get(id)).toMatchObject({ title: 'Paint it white', description: 'Two coats' });
 });
 
 browserTest('a message follows its route, and errors of the service appear at their fields', async () => {

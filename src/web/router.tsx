@@ -176,9 +176,9 @@ const nodes = createRoute({
   path: '/nodes',
   validateSearch: (
     search: Record<string, unknown>,
-  ): { node?: string | undefined; register?: true | undefined } => ({
+  ): { node?: string | undefined; register?: true | string | undefined } => ({
     node: text(search.node),
-    ...(search.register ? { register: true as const } : {}),
+    ...(search.register ? { register: text(search.register) ?? (true as const) } : {}),
   }),
   component: lazyRouteComponent(() => import('./screens/nodes/nodes.tsx'), 'Nodes'),
 });

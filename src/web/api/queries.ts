@@ -7,6 +7,8 @@ import { keys } from './keys.ts';
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
+      // The browser's report says nothing about a service on this machine, and a request must not wait until it is forgotten.
+      networkMode: 'always',
       staleTime: Number.POSITIVE_INFINITY,
       gcTime: 10 * 60_000,
       refetchOnWindowFocus: false,
@@ -14,7 +16,7 @@ export const queries = new QueryClient({
       // Retry only if the server did not answer.
       retry: (failures, error) => !(error instanceof Problem) && failures < 2,
     },
-    mutations: { retry: false },
+    mutations: { networkMode: 'always', retry: false },
   },
 });
 

@@ -10,7 +10,7 @@ export type Reply =
   | { readonly action: 'accept'; readonly content?: Record<string, unknown> }
   | { readonly action: 'decline' | 'cancel' };
 
-export function useReply(elicitation_id: string) {
+export function useReply(elicitation_id: string, onAnswered: () => void) {
   const queries = useQueryClient();
   const keys = useRef(new Map<string, string>());
   return useMutation({
@@ -28,5 +28,6 @@ export function useReply(elicitation_id: string) {
         cacheAnswer(queries, cached, await call('getElicitation', { params }));
       }
     },
+    onSuccess: onAnswered,
   });
 }

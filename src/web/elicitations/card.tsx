@@ -4,10 +4,11 @@
  */
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, ExternalLink, SquarePen } from 'lucide-react';
-import { type FormEvent, memo, useEffect, useId, useRef, useState } from 'react';
+import { type FormEvent, memo, useEffect, useId, useRef } from 'react';
 import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord, ElicitationRecord } from '../api/queries.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
+import { useDraft } from '../ui/drafts.ts';
 import { useOnline } from '../ui/online.ts';
 import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
@@ -15,7 +16,7 @@ import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from '../waiting/card-frame.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
-import { buildContent, type FieldValue, fieldProblem, initialValue } from './form.ts';
+import { buildContent, fieldProblem, readValues } from './form.ts';
 import { getTitle, outcomeText } from './text.ts';
 
 export interface ElicitationCardProps {
@@ -33,7 +34,8 @@ export const ElicitationCard = memo(function ElicitationCard({
   className,
 }: ElicitationCardProps) {
   const id = useId();
-  const reply = useReply(elicitation.id);
+  const draft = useDraft(`elicitation.${elicitation.id}`);
+  const reply = useReply(elicitation.id, () => draft[1](''));
   const open = elicitation.status === 'pending';
   const title = escapeHidden(getTitle(elicitation));
   return (
@@ -46,7 +48,7 @@ export const ElicitationCard = memo(function ElicitationCard({
       {...(className && { className })}
     >
       {open ? (
-        <OpenBody {...{ id, elicitation, agent, named, reply }} />
+        <OpenBody {...{ id, elicitation, agent, named, draft, reply }} />
       ) : (
         <Settled {...{ elicitation, agent, named }} />
       )}
@@ -55,10 +57,19 @@ export const ElicitationCard = memo(function ElicitationCard({
 });
 
 type Replying = ReturnType<typeof useReply>;
+/** The values of the form until they are sent. */
+type Draft = ReturnType<typeof useDraft>;
 
 type BodyOf = Pick<ElicitationCardProps, 'elicitation' | 'agent' | 'named'>;
 
-function OpenBody({ id, elicitation, agent, named, reply }: BodyOf & { id: string; reply: Replying }) {
+function OpenBody({
+  id,
+  elicitation,
+  agent,
+  named,
+  draft,
+  reply,
+}: BodyOf & { id: string; draft: Draft; reply: Replying }) {
   const online = useOnline();
   const { message, form, url } = elicitation;
   const Icon = url === null ? SquarePen : ExternalLink;
@@ -78,9 +89,7 @@ function OpenBody({ id, elicitation, agent, named, reply }: BodyOf & { id: strin
         <p id={id} className="whitespace-pre-wrap break-words font-medium">
           <bdi>{escapeHidden(message || getTitle(elicitation))}</bdi>
         </p>
-        {form !== null && (
-          <FormBody elicitation={elicitation} reply={reply} online={online} form_id={form_id} />
-        )}
+        {form !== null && <FormBody {...{ elicitation, draft, reply, online, form_id }} />}
         {url !== null && <UrlBody url={url} reply={reply} />}
       </CardBody>
       <CardBar>
@@ -106,12 +115,13 @@ interface BodyProps {
 
 function FormBody({
   elicitation,
+  draft: [text, setText],
   reply,
   online,
   form_id,
-}: BodyProps & { elicitation: ElicitationRecord; form_id: string }) {
+}: BodyProps & { elicitation: ElicitationRecord; draft: Draft; form_id: string }) {
   const { title, description, fields } = elicitation.form!;
-  const [values, setValues] = useState<readonly FieldValue[]>(() => fields.map(initialValue));
+  const values = readValues(fields, text);
   const form = useRef<HTMLFormElement>(null);
   const message = reply.error instanceof Error ? reply.error.message : '';
   const problems = fields.map((field) => fieldProblem(field, message));
@@ -144,7 +154,7 @@ function FormBody({
           field={field}
           value={values[at]!}
           error={problems[at]!}
-          onChange={(value) => setValues((before) => before.with(at, value))}
+          onChange={(value) => setText(JSON.stringify(values.with(at, value)))}
         />
       ))}
       <p className="text-muted text-sm">

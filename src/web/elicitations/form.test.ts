@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { elicitationRecord, formField } from '../../testing/elicitation-record.ts';
-import { buildContent, describeRules, fieldProblem, initialValue } from './form.ts';
+import { buildContent, describeRules, fieldProblem, initialValue, readValues } from './form.ts';
 import { getTitle, outcomeText } from './text.ts';
 
 const choices = ['', 'us', 'eu'].map((value) => ({ value, title: value, description: null }));
@@ -17,6 +17,18 @@ test('controls start with the form’s defaults', () => {
   expect(fields.map(initialValue)).toEqual(['', '', '3000', '', true, '2', [1]]);
   expect(initialValue(formField('a', { type: 'choice', choices }))).toBe('');
   expect(initialValue(formField('a', { type: 'boolean' }))).toBe(false);
+});
+
+test('a draft is restored, except values that do not fit their fields', () => {
+  const fields = [text, port, notify, region, checks];
+  const values = ['v1', '8080', false, '0', [0, 2]];
+  expect(readValues(fields, JSON.stringify(values))).toEqual(values);
+  expect(readValues(fields, JSON.stringify(['v1', 8080, 'no', '3', [3]]))).toEqual([
+    'v1',
+    ...fields.slice(1).map(initialValue),
+  ]);
+  for (const draft of ['', '{}', '[', 'null'])
+    expect(readValues(fields, draft)).toEqual(fields.map(initialValue));
 });
 
 test('content has the types of the fields, and omits empty ones', () => {

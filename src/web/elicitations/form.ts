@@ -27,6 +27,27 @@ export function initialValue({ type, format, choices, default: preset }: FormFie
   }
 }
 
+/** The values of a stored draft. A field whose stored value does not fit it has its initial value. */
+export function readValues(fields: readonly FormField[], draft: string): readonly FieldValue[] {
+  let stored: unknown;
+  try {
+    stored = draft === '' ? [] : JSON.parse(draft);
+  } catch {
+    // Malformed: ignore it.
+  }
+  return fields.map((field, at) => {
+    const value: unknown = Array.isArray(stored) ? stored[at] : undefined;
+    return fits(field, value) ? value : initialValue(field);
+  });
+}
+
+function fits({ type, choices }: FormField, value: unknown): value is FieldValue {
+  const isChoice = (at: unknown) => typeof at === 'number' && at in choices;
+  if (type === 'choices') return Array.isArray(value) && value.every(isChoice);
+  if (type === 'choice') return value === '' || (typeof value === 'string' && isChoice(Number(value)));
+  return typeof value === (type === 'boolean' ? 'boolean' : 'string');
+}
+
 /** The content to send; an empty optional field is omitted. */
 export function buildContent(
   fields: readonly FormField[],

@@ -1,5 +1,6 @@
 /** Theme, shortcuts and the key that sends a prompt, stored in the browser. */
 import { useSyncExternalStore } from 'react';
+import { store } from '../storage.ts';
 import { APPEARANCE_KEY, applyTheme, is_dark, parseTheme, type Theme } from './theme.ts';
 
 export interface Appearance {
@@ -42,7 +43,7 @@ globalThis.addEventListener?.('storage', (event) => {
 
 export function setAppearance(change: Partial<Appearance>): void {
   current = { ...current, ...change };
-  localStorage.setItem(APPEARANCE_KEY, JSON.stringify(current));
+  store(APPEARANCE_KEY, JSON.stringify(current));
   applyAppearance();
   for (const listener of listeners) listener();
 }

@@ -13,7 +13,7 @@ import { compareAttention, type Waits } from '../screens/agents/order.ts';
 import { agentState } from '../ui/agent-state.ts';
 import { cx } from '../ui/cx.ts';
 import { Kbd } from '../ui/kbd.tsx';
-import { MOD } from '../ui/keys.ts';
+import { isMac, isTyping, MOD } from '../ui/keys.ts';
 import { Mark, Wordmark } from '../ui/mark.tsx';
 import { AgentStatus } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
@@ -217,6 +217,8 @@ function useDigits(agents: readonly AgentRecord[]): void {
     const press = (event: KeyboardEvent) => {
       if (!event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !appearance().shortcuts)
         return;
+      // On a Mac, Option and a digit type a character, such as `[`.
+      if (isMac && isTyping(event)) return;
       // With Alt, some keyboards produce other characters.
       const digit = /^Digit([1-8])$/.exec(event.code)?.[1];
       const agent = current.current[Number(digit) - 1];

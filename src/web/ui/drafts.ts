@@ -4,6 +4,7 @@
  */
 import { useCallback, useState } from 'react';
 import { useSession } from '../api/session.ts';
+import { readStored, store } from '../storage.ts';
 
 const PREFIX = 'svc.draft.';
 
@@ -11,18 +12,11 @@ const PREFIX = 'svc.draft.';
 export function useDraft(key: string): [string, (text: string) => void] {
   const user = useSession()?.user.id ?? '';
   const place = `${PREFIX}${user}.${key}`;
-  const [held, setHeld] = useState({ place, text: localStorage.getItem(place) ?? '' });
-  const text = held.place === place ? held.text : (localStorage.getItem(place) ?? '');
+  const [held, setHeld] = useState({ place, text: readStored(place) ?? '' });
+  const text = held.place === place ? held.text : (readStored(place) ?? '');
   const set = useCallback(
     (next: string) => {
-      if (next === '') localStorage.removeItem(place);
-      else {
-        try {
-          localStorage.setItem(place, next);
-        } catch {
-          // The storage is full: the text is kept on the page only.
-        }
-      }
+      store(place, next || null);
       setHeld({ place, text: next });
     },
     [place],

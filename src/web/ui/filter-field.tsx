@@ -2,6 +2,7 @@
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';
 import { useTouch } from './media.ts';
+import { useTyped } from './use-typed.ts';
 
 export function FilterField({
   label,
@@ -9,6 +10,7 @@ export function FilterField({
   shows_key = false,
   value,
   onText,
+  after_ms,
   className,
 }: {
   label: string;
@@ -17,9 +19,12 @@ export function FilterField({
   shows_key?: boolean;
   value: string;
   onText: (text: string) => void;
+  /** How long the user must pause before `onText` is called. */
+  after_ms?: number;
   className?: string;
 }) {
   const is_touch = useTouch();
+  const [text, setText] = useTyped(value, onText, after_ms);
   return (
     <input
       type="search"
@@ -27,8 +32,8 @@ export function FilterField({
       dir="auto"
       aria-label={label}
       placeholder={shows_key && !is_touch ? `${placeholder}  /` : placeholder}
-      value={value}
-      onChange={(event) => onText(event.target.value)}
+      value={text}
+      onChange={(event) => setText(event.target.value)}
       className={cx(inputClass, className)}
     />
   );

@@ -1,7 +1,7 @@
 /** The dialog that deletes an agent, and states what happens to its folder and what is lost with it. */
 import { queryOptions, useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type ReactNode, useId, useState } from 'react';
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import { type Answered, call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
@@ -33,20 +33,7 @@ export function DeleteAgent({
   const discard = how === 'discard';
   const preview = useQuery({ ...previewQuery(agent.id), enabled: worktree });
   const removed = preview.data?.worktree_removed;
-  const remove = useMutation({
-    mutationFn: () =>
-      call('deleteAgent', {
-        params: { agent_id: agent.id },
-        query: { ...(running && { force: true }), ...((discard || is_chosen) && { delete_worktree: true }) },
-      }),
-    onSuccess: (answer) => {
-      if (answer?.worktree_kept) return;
-      const { branch_kept } = answer ?? {};
-      const kept = branch_kept && `Its branch ${branch_kept.branch} was kept: ${branch_kept.reason}`;
-      if (discard) showToast(`Discarded the worktree of ${agent.name}`, kept && escapeHidden(kept));
-      leave();
-    },
-  });
+  const remove = useDelete(agent, { discard, delete_worktree: discard || is_chosen, leave });
   const kept = remove.data?.worktree_kept;
   if (kept) return <Kept agent={agent} kept={kept} onClose={leave} />;
   return (
@@ -94,6 +81,42 @@ export function DeleteAgent({
       </div>
     </Dialog>
   );
+}
+
+function useDelete(
+  agent: AgentRecord,
+  { discard, delete_worktree, leave }: { discard: boolean; delete_worktree: boolean; leave: () => void },
+) {
+  const is_open = useRef(true);
+  useEffect(() => {
+    is_open.current = true;
+    return () => {
+      is_open.current = false;
+    };
+  }, []);
+  return useMutation({
+    mutationFn: () =>
+      call('deleteAgent', {
+        params: { agent_id: agent.id },
+        query: {
+          ...(agent.status === 'running' && { force: true }),
+          ...(delete_worktree && { delete_worktree }),
+        },
+      }),
+    onSuccess: (answer) => {
+      const { branch_kept, worktree_kept } = answer ?? {};
+      // The dialog says so, unless the user has closed it.
+      if (worktree_kept && is_open.current) return;
+      if (worktree_kept) {
+        const { reason, workdir } = worktree_kept;
+        showToast(`${agent.name} was deleted`, escapeHidden(`Its worktree was kept: ${reason} (${workdir})`));
+      } else if (discard) {
+        const kept = branch_kept && `Its branch ${branch_kept.branch} was kept: ${branch_kept.reason}`;
+        showToast(`Discarded the worktree of ${agent.name}`, kept && escapeHidden(kept));
+      }
+      leave();
+    },
+  });
 }
 
 function Kept({

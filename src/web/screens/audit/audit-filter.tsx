@@ -11,6 +11,7 @@ import { cx } from '../../ui/cx.ts';
 import { inputClass } from '../../ui/field.tsx';
 import { Segmented } from '../../ui/segmented.tsx';
 import { Select } from '../../ui/select.tsx';
+import { useTyped } from '../../ui/use-typed.ts';
 import { type AuditSearch, isPeriod } from './records.ts';
 
 const events = [
@@ -163,6 +164,11 @@ function Range({ search, onChange }: { search: AuditSearch; onChange: (change: A
   const [custom, setCustom] = useState(false);
   const { last, since, until } = search;
   const is_custom = custom || since !== undefined || until !== undefined;
+  const change = (times: Pick<AuditSearch, 'since' | 'until'>) => {
+    // The fields stay while a time is incomplete, which is no time.
+    setCustom(true);
+    onChange(times);
+  };
   return (
     <>
       <Segmented
@@ -177,13 +183,16 @@ function Range({ search, onChange }: { search: AuditSearch; onChange: (change: A
       />
       {is_custom && !isPeriod(last) && (
         <>
-          <When label="From" value={since} onChange={(since) => onChange({ since })} />
-          <When label="To" value={until} onChange={(until) => onChange({ until })} />
+          <When label="From" value={since} onChange={(since) => change({ since })} />
+          <When label="To" value={until} onChange={(until) => change({ until })} />
         </>
       )}
     </>
   );
 }
+
+/** A year is typed digit by digit, and each of them is a year too. */
+const TYPING_MS = 400;
 
 function When({
   label,
@@ -195,6 +204,7 @@ function When({
   onChange: (value: string | undefined) => void;
 }) {
   const id = useId();
+  const [text, setText] = useTyped(localTime(value), (next) => onChange(next || undefined), TYPING_MS);
   return (
     <span className="flex w-full items-center gap-1 sm:w-auto">
       <label htmlFor={id} className="w-9 shrink-0 text-muted text-sm sm:w-auto">
@@ -203,8 +213,10 @@ function When({
       <input
         id={id}
         type="datetime-local"
-        value={localTime(value)}
-        onChange={(event) => onChange(event.target.value || undefined)}
+        // Longer years are not times of the API.
+        max="9999-12-31T23:59"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
         className={`${inputClass} sm:w-44`}
       />
     </span>

@@ -23,7 +23,7 @@ export function Login() {
     mutationFn: () => call('login', { body: { username: username.trim(), password } }),
     onSuccess: (answer) => {
       session.begin(answer);
-      router.history.push(to);
+      router.history.replace(to);
     },
   });
   if (signed_in && login.isIdle) return <Navigate to={to} replace />;

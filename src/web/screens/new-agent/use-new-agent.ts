@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { Problem, settingForRefusedPath } from '../../../core/problem.ts';
+import { useActKey } from '../../api/act-key.ts';
 import { errorMessage } from '../../api/client.ts';
 import { defaultNode } from '../../api/default-node.ts';
 import {
@@ -64,14 +65,20 @@ export function useNewAgent() {
     const to = { to: '/agents/$agent_id/$tab', params: { agent_id: 'new', tab } } as const;
     void router.preloadRoute(to).catch(() => {});
   }, [router, tab]);
+  const keyOf = useActKey();
+  // If the response to the first attempt was lost, the list has an agent of the suggested name. Another attempt must not suggest
+  // another one: it would create a second agent.
+  const tried = useRef({ form: '', name: '' });
   const create = useMutation({
     mutationFn: async () => {
       // The default repository may not be known yet.
       const found = await client.ensureQueryData(repositoriesQuery(node_id)).catch(() => undefined);
       const sent = complete(written, chosen, found);
-      const result = toBody(sent, shape, nameOf(sent));
+      const form = JSON.stringify(sent);
+      if (tried.current.form !== form) tried.current = { form, name: nameOf(sent) };
+      const result = toBody(sent, shape, tried.current.name);
       if ('problems' in result) throw new Incomplete(result.problems);
-      return { agent_id: await startNew(result.body), sent };
+      return { agent_id: await startNew(result.body, keyOf(result.body)), sent };
     },
     onError: (error) => show(error, draft, repositories),
     onSuccess: async ({ agent_id, sent }) => {

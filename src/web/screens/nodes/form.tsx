@@ -34,6 +34,37 @@ function toBody(fields: Fields) {
 
 const TARGET_HINT = 'https://, the host name of the node, and the port of its internal_grpc.listen';
 
+/** The fields, of which a draft holds those that the user has changed. */
+function useNodeForm(node: NodeRecord | null, id: string, onDone: (node: NodeRecord) => void) {
+  const [text, setText] = useDraft(node === null ? `node.new.${id}` : `node.edit.${node.id}`);
+  const draft = read(text);
+  const before = node === null ? { ...EMPTY, id } : toFields(node);
+  const fields = { ...before, ...draft };
+  const change = (next: Partial<Fields>) => {
+    const changed = pickChanged(before, { ...draft, ...next });
+    setText(Object.keys(changed).length === 0 ? '' : JSON.stringify(changed));
+  };
+  const keyOf = useActKey();
+  const refetch = useRefetchNodes();
+  const save = useMutation({
+    mutationFn: () => {
+      const body = toBody(fields);
+      if (node !== null) {
+        // Nothing else: the form does not know what others have changed since it was opened.
+        const changes = pickChanged(toBody(before), body);
+        return call('updateAgentNode', { params: { node_id: node.id }, body: changes });
+      }
+      return call('registerAgentNode', { body, idempotency_key: keyOf(body) });
+    },
+    onSuccess: (saved) => {
+      refetch();
+      setText('');
+      onDone(saved);
+    },
+  });
+  return { fields, change, discard: text === '' ? null : () => setText(''), save };
+}
+
 /** `node`: the node to edit; null: register a new one, with the suggested `id`. */
 export function NodeForm({
   node,
@@ -46,23 +77,7 @@ export function NodeForm({
   onClose: () => void;
   onDone: (node: NodeRecord) => void;
 }) {
-  const [text, setText] = useDraft(node === null ? 'node.new' : `node.edit.${node.id}`);
-  const fields = { ...EMPTY, ...(id !== '' && { id }), ...(node && toFields(node)), ...read(text) };
-  const change = (next: Partial<Fields>) => setText(JSON.stringify({ ...fields, ...next }));
-  const keyOf = useActKey();
-  const refetch = useRefetchNodes();
-  const save = useMutation({
-    mutationFn: () => {
-      const body = toBody(fields);
-      if (node !== null) return call('updateAgentNode', { params: { node_id: node.id }, body });
-      return call('registerAgentNode', { body, idempotency_key: keyOf(body) });
-    },
-    onSuccess: (saved) => {
-      refetch();
-      setText('');
-      onDone(saved);
-    },
-  });
+  const { fields, change, discard, save } = useNodeForm(node, id, onDone);
   const message = save.error ? errorMessage(save.error) : '';
   const place = message === '' ? null : nodeFieldFor(message, node === null);
   const submit = (event: FormEvent) => {
@@ -108,9 +123,16 @@ export function NodeForm({
             {message}
           </p>
         )}
-        <Button type="submit" variant="primary" busy={save.isPending} className="self-start">
-          {save.isPending ? label.busy : label.idle}
-        </Button>
+        <div className="flex gap-2">
+          <Button type="submit" variant="primary" busy={save.isPending}>
+            {save.isPending ? label.busy : label.idle}
+          </Button>
+          {discard && (
+            <Button variant="quiet" disabled={save.isPending} onClick={discard}>
+              Discard changes
+            </Button>
+          )}
+        </div>
       </form>
     </Dialog>
   );
@@ -123,6 +145,12 @@ function toFields(node: NodeRecord): Fields {
     tls_server_name: tls_server_name ?? '',
     default_worktree_root: default_worktree_root ?? '',
   };
+}
+
+/** The values that differ from those before. */
+function pickChanged<T extends object>(before: T, after: Partial<T>): Partial<T> {
+  const entries = Object.entries(after).filter(([name, value]) => value !== before[name as keyof T]);
+  return Object.fromEntries(entries) as Partial<T>;
 }
 
 function read(text: string): Partial<Fields> {

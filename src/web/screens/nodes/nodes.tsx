@@ -25,7 +25,8 @@ export function Nodes() {
 
 interface NodesSearch {
   node?: string;
-  register?: true;
+  /** The suggested id, or none. */
+  register?: string | true;
 }
 
 function NodesScreen() {
@@ -33,12 +34,8 @@ function NodesScreen() {
   const navigate = useNavigate({ from: '/nodes' });
   const read = useQuery(agentNodesQuery);
   const [joining, setJoining] = useState(false);
-  const [suggested, setSuggested] = useState('');
   const show = (next: NodesSearch) => void navigate({ search: next });
-  const register = (id = '') => {
-    setSuggested(id);
-    show({ register: true });
-  };
+  const register = (id: string | true) => show({ register: id });
   return (
     <Screen
       title="Nodes"
@@ -51,7 +48,7 @@ function NodesScreen() {
       primary={
         <button
           type="button"
-          onClick={() => register()}
+          onClick={() => register(true)}
           className={cx(floatingClass, search.node !== undefined && 'max-lg:hidden')}
         >
           <Plus aria-hidden /> <span className="max-md:sr-only">Register node</span>
@@ -72,7 +69,7 @@ function NodesScreen() {
       {search.register && (
         <NodeForm
           node={null}
-          id={suggested}
+          id={search.register === true ? '' : search.register}
           onClose={() => show({})}
           onDone={({ id }) => show({ node: id })}
         />

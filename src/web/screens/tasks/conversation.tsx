@@ -1,7 +1,7 @@
 /** An open task: its status and actions, its thread, and the form for a new message. */
 import { Link } from '@tanstack/react-router';
 import { Pencil, Search, X } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { Disclosure } from '../../ui/disclosure.tsx';
@@ -163,19 +163,16 @@ function TaskRun({ shown: { task, run, waiting } }: { shown: ShownTask }) {
 
 /** Searches after the user pauses typing. */
 function SearchBox({ q, onSearch }: { q: string | undefined; onSearch: (q: string | undefined) => void }) {
-  const [text, setText] = useState(q ?? '');
-  const search = useRef(onSearch);
-  search.current = onSearch;
-  useEffect(() => setText(q ?? ''), [q]);
-  useEffect(() => {
-    if (text === (q ?? '')) return;
-    const timer = setTimeout(() => search.current(text || undefined), SEARCH_AFTER_MS);
-    return () => clearTimeout(timer);
-  }, [text, q]);
   return (
     <div className="relative min-w-0 flex-1">
       <Search aria-hidden className="absolute top-1/2 left-2 size-3.5 -translate-y-1/2 text-muted" />
-      <FilterField label="Search this thread" value={text} onText={setText} className="pl-7" />
+      <FilterField
+        label="Search this thread"
+        value={q ?? ''}
+        onText={(text) => onSearch(text || undefined)}
+        after_ms={SEARCH_AFTER_MS}
+        className="pl-7"
+      />
     </div>
   );
 }

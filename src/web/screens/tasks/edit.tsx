@@ -20,6 +20,11 @@ interface Fields extends Record<string, string> {
   assignee: string;
 }
 
+interface EditedFields extends Fields {
+  /** The version that the user started to edit, not the latest one. */
+  version: string;
+}
+
 const toBody = ({ title, description, assignee }: Fields) => ({
   title,
   description,
@@ -95,18 +100,18 @@ export function EditTask({
   onClose: () => void;
 }) {
   const queries = useQueryClient();
-  // The version that the user started to edit, not the latest one.
   const [base, setBase] = useState(task);
   const [theirs, setTheirs] = useState<TaskRecord | null>(null);
-  const [fields, setFields] = useFields<Fields>(`task.edit.${task.id}`, {
+  const [fields, setFields] = useFields<EditedFields>(`task.edit.${task.id}`, {
     title: base.title,
     description: base.description,
     assignee: base.assignee_member_id ?? '',
+    version: String(base.version),
   });
   const save = useMutation({
     mutationFn: () => {
       const { team_id, id } = task;
-      const body = { ...toBody(fields), version: base.version };
+      const body = { ...toBody(fields), version: Number(fields.version) };
       return call('updateTask', { params: { team_id, task_id: id }, body });
     },
     onSuccess: (saved) => {
@@ -118,7 +123,7 @@ export function EditTask({
       const now = await refetchAfterConflict(queries, task, error).catch(() => null);
       if (!now) return;
       // Keep the user's fields, including those that were equal to the old version.
-      setFields(fields);
+      setFields({ ...fields, version: String(now.version) });
       setTheirs(now);
       setBase(now);
     },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Comment, parseComments, toPrompt, withComment } from './comments.ts';
+import { type Comment, parseComments, toPrompt, withComment, withoutComments } from './comments.ts';
 import { findGaps, isContextIgnored } from './context.ts';
 import { type FileChange, findChange, getPlace, linesUpTo, paired, parsed, visible } from './parsed.ts';
 import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
@@ -134,6 +134,13 @@ describe('comments', () => {
     list = withComment(list, comment(1, 'b', { path: 'b.ts' }));
     expect(list.map(({ text }) => text)).toEqual(['removed', 'second', 'nine', 'b']);
     expect(withComment(list, comment(9, ' ')).map(({ text }) => text)).toEqual(['removed', 'second', 'b']);
+  });
+
+  test('that were added or changed while others were sent are kept', () => {
+    const sent = [comment(2, 'Why?'), comment(7, 'Keep it.')];
+    const now = [comment(2, 'Why not?'), comment(7, 'Keep it.'), comment(9, 'Another.')];
+    expect(withoutComments(now, sent).map(({ text }) => text)).toEqual(['Why not?', 'Another.']);
+    expect(withoutComments(sent, sent)).toEqual([]);
   });
 
   test('are sent to the agent with the location and the text of their line', () => {

@@ -10,32 +10,34 @@ import { Button } from '../../../ui/button.tsx';
 import { Kbd } from '../../../ui/kbd.tsx';
 import { isTyping, MOD } from '../../../ui/keys.ts';
 import { showToast } from '../../../ui/toast.tsx';
-import { type Comment, type Comments, toPrompt } from './comments.ts';
+import { type Comments, toPrompt, withoutComments } from './comments.ts';
+import type { ChangeComments } from './stored.ts';
 
 export interface CommentsBarProps {
   agent: AgentRecord;
   comments: Comments;
-  onChange: (list: readonly Comment[]) => void;
+  onChange: ChangeComments;
   onOpen: (path: string) => void;
 }
 
 export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarProps) {
-  const { list, key } = comments;
+  const { list } = comments;
   const is_offline = useStreams().badge === 'disconnected';
   const send = useMutation({
-    mutationFn: () =>
+    mutationFn: ({ list, key }: Comments) =>
       call('promptAgent', {
         params: { agent_id: agent.id },
         body: { text: toPrompt(list) },
         idempotency_key: key,
       }),
-    onSuccess: ({ queued }) => {
-      onChange([]);
+    onSuccess: ({ queued }, sent) => {
+      // Comments may have been added meanwhile.
+      onChange((now) => withoutComments(now, sent.list));
       showToast(queued ? 'Comments queued until the current turn ends' : 'Comments sent to the agent');
     },
   });
   const why_not = reason(agent, is_offline);
-  useSendKey(why_not === null && !send.isPending, () => send.mutate());
+  useSendKey(why_not === null && !send.isPending, () => send.mutate(comments));
   const paths = [...new Set(list.map(({ path }) => path))];
   return (
     <section
@@ -58,7 +60,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
           </button>
         ))}
       </span>
-      <Button onClick={() => onChange([])} disabled={send.isPending}>
+      <Button onClick={() => onChange(() => [])} disabled={send.isPending}>
         Discard comments
       </Button>
       <Button
@@ -66,7 +68,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
         icon={<Send aria-hidden />}
         busy={send.isPending}
         disabled={why_not !== null}
-        onClick={() => send.mutate()}
+        onClick={() => send.mutate(comments)}
       >
         Send to agent
         <Kbd className="border-transparent bg-transparent text-on-accent pointer-coarse:hidden">{MOD} ⏎</Kbd>

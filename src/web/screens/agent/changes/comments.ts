@@ -27,6 +27,13 @@ export function withComment(list: readonly Comment[], comment: Comment): Comment
   return text === '' ? others : [...others, { ...comment, text }].sort(compareComments);
 }
 
+/** Removes comments, unless they were changed since. */
+export function withoutComments(list: readonly Comment[], removed: readonly Comment[]): Comment[] {
+  return list.filter(
+    (comment) => !removed.some((one) => isOnLine(one, comment.path, comment) && one.text === comment.text),
+  );
+}
+
 function compareComments(a: Comment, b: Comment): number {
   if (a.path !== b.path) return a.path < b.path ? -1 : 1;
   return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);

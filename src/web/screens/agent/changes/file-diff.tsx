@@ -12,6 +12,7 @@ import { CONTEXTS } from './context.ts';
 import { Counts } from './counts.tsx';
 import { Hunks, type HunksProps } from './hunks.tsx';
 import { type ChangedFile, type FileChange, type Parsed, parsed } from './parsed.ts';
+import type { ChangeComments } from './stored.ts';
 import type { View } from './use-diff-view.ts';
 
 export interface FileDiffProps {
@@ -25,7 +26,7 @@ export interface FileDiffProps {
   /** Its height until it is read. */
   estimate_px: number;
   comments: readonly Comment[];
-  onComments: (list: readonly Comment[]) => void;
+  onComments: ChangeComments;
 }
 
 /** Rendered again only when its own properties change, because tables of many lines take long. */

@@ -9,6 +9,7 @@ import type { Comment } from './comments.ts';
 import { Counts } from './counts.tsx';
 import { FileDiff } from './file-diff.tsx';
 import type { ChangedFile } from './parsed.ts';
+import type { ChangeComments } from './stored.ts';
 import type { View } from './use-diff-view.ts';
 
 /** How far below the screen a diff is read. */
@@ -28,7 +29,7 @@ interface FileSectionProps {
   is_viewed: boolean;
   onView: (viewed: boolean) => void;
   comments: readonly Comment[];
-  onComments: (list: readonly Comment[]) => void;
+  onComments: ChangeComments;
   /** Returns to the list of files on narrow screens. */
   onBack: () => void;
 }

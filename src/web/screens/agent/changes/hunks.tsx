@@ -8,6 +8,7 @@ import { type Comment, describeLines, isOnLine, withComment } from './comments.t
 import { findGaps, isContextIgnored } from './context.ts';
 import { MoreLines } from './more-lines.tsx';
 import { type FileChange, findChange, getPlace, linesUpTo, type Place, paired, visible } from './parsed.ts';
+import type { ChangeComments } from './stored.ts';
 import type { View } from './use-diff-view.ts';
 import { useKeepPlace } from './use-keep-place.ts';
 
@@ -23,7 +24,7 @@ export interface HunksProps {
   /** Shows more of them; null if no more can be shown. */
   onMore: (() => void) | null;
   comments: readonly Comment[];
-  onComments: (list: readonly Comment[]) => void;
+  onComments: ChangeComments;
 }
 
 export function Hunks(props: HunksProps) {
@@ -37,7 +38,7 @@ export function Hunks(props: HunksProps) {
     const lines = linesUpTo(hunks, { side, line }).filter((each) => each.line >= (first ?? line));
     const code = lines.map((each) => each.text).join('\n');
     const range = first !== undefined && { first };
-    onComments(withComment(comments, { side, line, ...range, path, code, text }));
+    onComments((list) => withComment(list, { side, line, ...range, path, code, text }));
     setOpen(null);
   };
   const renderWidget = (place: Place): ReactNode => {
@@ -71,7 +72,7 @@ export function Hunks(props: HunksProps) {
           key={`${comment.side}${comment.line}`}
           comment={comment}
           note={`on ${describeLines(comment)}, no longer part of the diff`}
-          onDelete={() => onComments(withComment(comments, { ...comment, text: '' }))}
+          onDelete={() => onComments((list) => withComment(list, { ...comment, text: '' }))}
         />
       ))}
       {more.note}

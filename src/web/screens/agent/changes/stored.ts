@@ -2,24 +2,26 @@
 import { useCallback, useMemo, useSyncExternalStore } from 'react';
 import { newKey } from '../../../api/client.ts';
 import { useSession } from '../../../api/session.ts';
+import { readStored, store } from '../../../storage.ts';
 import { type Comment, type Comments, parseComments } from './comments.ts';
 import { isViewed, parseViewed, type Viewed, withViewed } from './viewed.ts';
 
 const listeners = new Set<() => void>();
 
-function useStored(kind: string, agent_id: string): [string | null, (text: string | null) => void] {
+type Update = (text: string | null) => string | null;
+
+function useStored(kind: string, agent_id: string): [string | null, (update: Update) => void] {
   const user = useSession()?.user.id ?? '';
   const place = `svc.${kind}.${user}.${agent_id}`;
-  const text = useSyncExternalStore(subscribe, () => localStorage.getItem(place));
-  const set = useCallback(
-    (next: string | null) => {
-      if (next === null) localStorage.removeItem(place);
-      else localStorage.setItem(place, next);
+  const text = useSyncExternalStore(subscribe, () => readStored(place));
+  const change = useCallback(
+    (update: Update) => {
+      store(place, update(readStored(place)));
       for (const listener of listeners) listener();
     },
     [place],
   );
-  return [text, set];
+  return [text, change];
 }
 
 function subscribe(listener: () => void): () => void {
@@ -31,15 +33,20 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-export function useComments(agent_id: string): [Comments | null, (list: readonly Comment[]) => void] {
-  const [text, set] = useStored('comments', agent_id);
+export type ChangeComments = (change: (list: readonly Comment[]) => readonly Comment[]) => void;
+
+export function useComments(agent_id: string): [Comments | null, ChangeComments] {
+  const [text, setText] = useStored('comments', agent_id);
   const comments = useMemo(() => parseComments(text), [text]);
-  const change = useCallback(
-    (list: readonly Comment[]) =>
-      set(list.length === 0 ? null : JSON.stringify({ list, key: newKey() } satisfies Comments)),
-    [set],
+  const changeComments: ChangeComments = useCallback(
+    (change) =>
+      setText((stored) => {
+        const list = change(parseComments(stored)?.list ?? []);
+        return list.length === 0 ? null : JSON.stringify({ list, key: newKey() } satisfies Comments);
+      }),
+    [setText],
   );
-  return [comments, change];
+  return [comments, changeComments];
 }
 
 /** Viewed marks are valid for one head commit, and until the file changes. */
@@ -51,6 +58,7 @@ export function useViewed(
   const marks = parseViewed(text, head);
   return {
     is: (file) => isViewed(marks, file),
-    set: (file, viewed) => setText(JSON.stringify(withViewed(marks, file, viewed))),
+    set: (file, viewed) =>
+      setText((stored) => JSON.stringify(withViewed(parseViewed(stored, head), file, viewed))),
   };
 }

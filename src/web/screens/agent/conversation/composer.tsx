@@ -121,6 +121,7 @@ function PromptField({
   return (
     <textarea
       id={id}
+      data-prompt-field
       rows={2}
       value={value}
       dir="auto"

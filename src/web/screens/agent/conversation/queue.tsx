@@ -1,13 +1,16 @@
 /** Queued prompts, which can be edited or removed until their turn begins. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
-import { memo, type ReactNode, useEffect, useId, useState } from 'react';
+import { memo, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { bodyText, toBody } from '../../../../acp/transcript/parts.ts';
-import { call, newKey } from '../../../api/client.ts';
+import { useActKey } from '../../../api/act-key.ts';
+import { call } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
+import { useFields } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
+import { useTouch } from '../../../ui/media.ts';
 import { ActionError } from '../../../ui/states.tsx';
 import { Truncated } from '../../../ui/truncated.tsx';
 import { useCancelTurn } from '../turn.ts';
@@ -18,7 +21,7 @@ const AGAIN_MS = 15_000;
 export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord; turns: string }) {
   const queries = useQueryClient();
   const running = agent.status === 'running';
-  const { data: prompts = [] } = useQuery({
+  const { data: prompts } = useQuery({
     ...promptsQuery(agent.id),
     // Prompts that other users queue are not part of any stream.
     refetchInterval: agent.activity === 'working' ? AGAIN_MS : false,
@@ -27,22 +30,49 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
   useEffect(() => {
     void queries.invalidateQueries({ queryKey: keys.prompts(agent.id) });
   }, [queries, agent.id, turns, running]);
-  const [edited, setEdited] = useState<Edited | null>(null);
+  const [opened, setOpened] = useState<Edited>(NONE);
+  const [draft, setDraft] = useFields<Edited>(`queued.${agent.id}`, NONE);
+  const { list, refocus } = useRefocus();
+  if (!prompts) return null;
+  const is_changed = draft.prompt_id !== '';
+  const edited = is_changed ? draft : opened;
   const waiting: Edited[] = prompts
     .filter(({ state }) => state === 'queued')
     .map(({ id, content }) => ({ prompt_id: id, text: bodyText(toBody(content)) }));
   // A prompt that is being edited stays here, even if its turn has begun meanwhile.
-  const is_sent = edited !== null && !waiting.some(({ prompt_id }) => prompt_id === edited.prompt_id);
+  const is_sent = edited.prompt_id !== '' && !waiting.some(({ prompt_id }) => prompt_id === edited.prompt_id);
   const shown = is_sent ? [edited, ...waiting] : waiting;
   if (shown.length === 0) return null;
+  const close = () => {
+    setOpened(NONE);
+    setDraft(null);
+    refocus(edited.prompt_id);
+  };
   return (
-    <ul aria-label="Queued prompts" className="flex max-h-60 flex-col gap-1 overflow-y-auto">
+    <ul ref={list} aria-label="Queued prompts" className="flex max-h-60 flex-col gap-1 overflow-y-auto">
       {shown.map((prompt, at) => (
-        <li key={prompt.prompt_id} className="min-w-0 rounded-md border border-line px-2 text-sm">
-          {edited?.prompt_id === prompt.prompt_id ? (
-            <Editor agent_id={agent.id} edited={edited} is_sent={is_sent} onEdit={setEdited} />
+        <li
+          key={prompt.prompt_id}
+          data-prompt={prompt.prompt_id}
+          className="min-w-0 rounded-md border border-line px-2 text-sm"
+        >
+          {edited.prompt_id === prompt.prompt_id ? (
+            <Editor
+              agent_id={agent.id}
+              edited={edited}
+              is_sent={is_sent}
+              is_opened={opened.prompt_id === edited.prompt_id}
+              onText={(text) => setDraft({ ...edited, text })}
+              onClose={close}
+            />
           ) : (
-            <Waiting agent_id={agent.id} prompt={prompt} onEdit={setEdited}>
+            <Waiting
+              agent_id={agent.id}
+              prompt={prompt}
+              // Opening another one would lose the change.
+              onEdit={is_changed ? undefined : () => setOpened(prompt)}
+              onRemoved={() => refocus((shown[at + 1] ?? shown[at - 1])?.prompt_id)}
+            >
               {at === 0 && <SendNow agent={agent} />}
             </Waiting>
           )}
@@ -52,9 +82,29 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
   );
 });
 
-interface Edited {
+interface Edited extends Record<string, string> {
   prompt_id: string;
   text: string;
+}
+
+const NONE: Edited = { prompt_id: '', text: '' };
+
+/** Moves the focus to a prompt in the list, or else to the field for a new one, if the user has not moved it meanwhile. */
+function useRefocus() {
+  const list = useRef<HTMLUListElement>(null);
+  const is_touch = useTouch();
+  const [wanted, setWanted] = useState<{ prompt_id: string | undefined } | null>(null);
+  useEffect(() => {
+    const { activeElement, body } = document;
+    if (wanted === null || (activeElement !== body && !list.current?.contains(activeElement))) return;
+    const prompt = list.current?.querySelector<HTMLElement>(
+      `[data-prompt="${wanted.prompt_id}"] [data-edit]`,
+    );
+    // On a touch screen, focusing the field would open the keyboard.
+    (prompt ?? (is_touch ? null : document.querySelector<HTMLElement>('[data-prompt-field]')))?.focus();
+    setWanted(null);
+  }, [wanted, is_touch]);
+  return { list, refocus: (prompt_id: string | undefined) => setWanted({ prompt_id }) };
 }
 
 /** The first queued prompt is sent when the turn ends. */
@@ -72,16 +122,20 @@ function Waiting({
   agent_id,
   prompt,
   onEdit,
+  onRemoved,
   children,
 }: {
   agent_id: string;
   prompt: Edited;
-  onEdit: (edited: Edited) => void;
+  /** Absent while another one is changed. */
+  onEdit: (() => void) | undefined;
+  onRemoved: () => void;
   children: ReactNode;
 }) {
   const queries = useQueryClient();
   const remove = useMutation({
     mutationFn: () => call('deletePrompt', { params: { agent_id, prompt_id: prompt.prompt_id } }),
+    onSuccess: onRemoved,
     onSettled: () => queries.invalidateQueries({ queryKey: keys.prompts(agent_id) }),
   });
   return (
@@ -92,7 +146,13 @@ function Waiting({
           {prompt.text}
         </Truncated>
         {children}
-        <IconButton label="Edit prompt" icon={<Pencil aria-hidden />} onClick={() => onEdit(prompt)} />
+        <IconButton
+          label="Edit prompt"
+          icon={<Pencil aria-hidden />}
+          data-edit
+          disabled={!onEdit}
+          onClick={onEdit}
+        />
         <IconButton
           label="Remove prompt"
           icon={<X aria-hidden />}
@@ -110,23 +170,28 @@ function Editor({
   agent_id,
   edited,
   is_sent,
-  onEdit,
+  is_opened,
+  onText,
+  onClose,
 }: {
   agent_id: string;
   edited: Edited;
   is_sent: boolean;
-  onEdit: (edited: Edited | null) => void;
+  /** The user has just opened it. Otherwise, it is a draft. */
+  is_opened: boolean;
+  onText: (text: string) => void;
+  onClose: () => void;
 }) {
   const queries = useQueryClient();
   const id = useId();
-  const [key] = useState(newKey);
+  const keyOf = useActKey();
   const save = useMutation({
     mutationFn: async ({ prompt_id, text }: Edited) => {
       const body = { text };
-      if (is_sent) await call('promptAgent', { params: { agent_id }, body, idempotency_key: key });
+      if (is_sent) await call('promptAgent', { params: { agent_id }, body, idempotency_key: keyOf(body) });
       else await call('editPrompt', { params: { agent_id, prompt_id }, body });
     },
-    onSuccess: () => onEdit(null),
+    onSuccess: onClose,
     onSettled: () => queries.invalidateQueries({ queryKey: keys.prompts(agent_id) }),
   });
   return (
@@ -144,13 +209,15 @@ function Editor({
         id={id}
         dir="auto"
         rows={3}
+        // biome-ignore lint/a11y/noAutofocus: the user asked for this field
+        autoFocus={is_opened}
         value={edited.text}
-        onChange={(event) => onEdit({ ...edited, text: event.target.value })}
+        onChange={(event) => onText(event.target.value)}
         className={inputClass}
       />
       <ActionError error={save.error} />
       <span className="flex justify-end gap-2">
-        <Button variant="quiet" onClick={() => onEdit(null)}>
+        <Button variant="quiet" onClick={onClose}>
           {is_sent ? 'Discard' : 'Cancel'}
         </Button>
         <Button type="submit" busy={save.isPending} disabled={edited.text.trim() === ''}>

@@ -1,5 +1,6 @@
 /** How lines are shown; stored in the browser. */
 import { useState } from 'react';
+import { readStored, store } from '../../../storage.ts';
 
 const KEY = 'svc.output';
 
@@ -13,7 +14,7 @@ export function useOptions(): [Options, (change: Partial<Options>) => void] {
   const change = (fields: Partial<Options>) => {
     const next = { ...options, ...fields };
     setOptions(next);
-    localStorage.setItem(KEY, JSON.stringify(next));
+    store(KEY, JSON.stringify(next));
   };
   return [options, change];
 }
@@ -21,7 +22,7 @@ export function useOptions(): [Options, (change: Partial<Options>) => void] {
 function read(): Options {
   let stored: Partial<Options> = {};
   try {
-    stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Options>;
+    stored = JSON.parse(readStored(KEY) ?? '{}') as Partial<Options>;
   } catch {}
   return { wrap: stored.wrap === true, times: stored.times === true };
 }

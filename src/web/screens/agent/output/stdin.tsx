@@ -1,7 +1,7 @@
 /** The field that sends a line to the agent's standard input. */
-import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useRef } from 'react';
-import { call, errorMessage, newKey } from '../../../api/client.ts';
+import { useAct } from '../../../api/act.ts';
+import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useStreams } from '../../../live/streams.ts';
 import { Button } from '../../../ui/button.tsx';
@@ -11,20 +11,18 @@ import { inputClass } from '../../../ui/field.tsx';
 export function Stdin({ agent }: { agent: AgentRecord }) {
   const { id: agent_id } = agent;
   const [text, setText] = useDraft(`stdin.${agent_id}`);
+  const latest = useRef(text);
+  latest.current = text;
   const is_offline = useStreams().badge === 'disconnected';
-  const act = useRef<{ what: string; key: string } | null>(null);
-  const send = useMutation({
-    mutationFn: (body: { data: string; eof: boolean }) => {
-      // A retry of the same input has the same idempotency key.
-      const what = JSON.stringify(body);
-      if (act.current?.what !== what) act.current = { what, key: newKey() };
-      return call('sendInput', { params: { agent_id }, body, idempotency_key: act.current.key });
+  const send = useAct(
+    (body: { data: string; eof: boolean }, idempotency_key) =>
+      call('sendInput', { params: { agent_id }, body, idempotency_key }),
+    (_, { data, eof }) => {
+      const sent = data.slice(0, -1);
+      // The user may have continued to type.
+      if (!eof && latest.current.startsWith(sent)) setText(latest.current.slice(sent.length));
     },
-    onSuccess: (_, { eof }) => {
-      act.current = null;
-      if (!eof) setText('');
-    },
-  });
+  );
   const why_not =
     agent.status !== 'running'
       ? 'The agent is not running. Start it to send input.'

@@ -1,14 +1,15 @@
 /** The width of the side panel: changed by dragging or with the keyboard, and stored in the browser. */
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useState } from 'react';
+import { readStored, store } from '../../../storage.ts';
 
 const KEY = 'svc.side';
 const [LEAST, MOST, STEP, FIRST] = [200, 560, 16, 288];
 
 export function useWidth(): { width: number; handle: ReactNode } {
-  const [width, setWidth] = useState(() => fitting(Number(localStorage.getItem(KEY) ?? FIRST)));
+  const [width, setWidth] = useState(() => fitting(Number(readStored(KEY) ?? FIRST)));
   const set = (next: number) => {
     setWidth(fitting(next));
-    localStorage.setItem(KEY, String(fitting(next)));
+    store(KEY, String(fitting(next)));
   };
   const onPointerDown = (event: PointerEvent<HTMLElement>) => {
     event.currentTarget.setPointerCapture(event.pointerId);

@@ -1,0 +1,20 @@
+/** Text in the browser's storage. If the storage is full, the text is kept on the page only. */
+
+const unstored = new Map<string, string>();
+
+export function readStored(key: string): string | null {
+  return unstored.get(key) ?? localStorage.getItem(key);
+}
+
+/** Null removes the text. */
+export function store(key: string, text: string | null): void {
+  unstored.delete(key);
+  if (text === null) localStorage.removeItem(key);
+  else {
+    try {
+      localStorage.setItem(key, text);
+    } catch {
+      unstored.set(key, text);
+    }
+  }
+}
