@@ -110,7 +110,8 @@ browserTest(
 );
 
 browserTest('a draft survives a reload, and queued prompts can be edited and removed', async () => {
-  const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')]], 'First');
+  const again = [message('Second.', 'again')];
+  const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')], again], 'First');
   const { page } = await openAgentPage(agent);
   await field(page).fill('half a thought');
   await page.reload();
@@ -135,6 +136,15 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await log(page).getByText('also run the tests').waitFor();
   await log(page).getByText('Second.').waitFor();
   await waiting.waitFor({ state: 'detached' });
+  // Screen readers hear the first message too, and the same text again, as a new element.
+  const heard = page.locator('[aria-live=polite].sr-only > p', { hasText: 'Second.' });
+  await heard.waitFor({ state: 'attached', ...SOON });
+  await heard.evaluate((element) => element.setAttribute('data-first', ''));
+  await sendPrompt(page, 'Once more');
+  await page.locator('[aria-live=polite].sr-only > p:not([data-first])', { hasText: 'Second.' }).waitFor({
+    state: 'attached',
+    ...SOON,
+  });
 });
 
 longBrowserTest(
