@@ -268,4 +268,18 @@ browserTest('events are filtered with chips that have counts, and rows are 28 px
   await page.goBack();
   await types.getByRole('button', { name: 'All', pressed: true }).waitFor();
   expect(errors).toEqual([]);
+
+  // Without a match, only newer events are read. Requests of a shared worker could not be seen here.
+  await page.addInitScript('delete window.SharedWorker');
+  const stream = /\/events\?after=/;
+  await page.route(stream, (route) => route.fulfill({ status: 404, body: 'no such page' }));
+  const following = page.waitForRequest(stream);
+  await page.goto(`${plane.url}/agents/${id}/events?type=error`);
+  const after = new URL((await following).url()).searchParams.get('after');
+  expect(Number(after)).toBe((await plane.get(id)).last_seq);
+  const note = page.getByText('Live updates ended: the server answered 404');
+  await note.waitFor(slow);
+  await page.unroute(stream);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await note.waitFor({ state: 'detached' });
 });

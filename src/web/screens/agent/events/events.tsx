@@ -8,7 +8,7 @@ import { pillClass } from '../../../ui/chip.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { Segmented } from '../../../ui/segmented.tsx';
-import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { Empty, Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
 import { ToEnd } from '../../../ui/to-end.tsx';
 import { type Counts, formatCount, withCounts } from './counts.ts';
 import { EventList, type EventListHandle } from './event-list.tsx';
@@ -24,8 +24,8 @@ function Events({ agent }: { agent: AgentRecord }) {
   const { type, q } = useSearch({ from: '/app/agents/$agent_id/$tab' });
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const marked = useMarked();
-  const events = useEvents(agent.id, type, marked);
-  const { range, loading, error } = events;
+  const events = useEvents(agent, type, marked);
+  const { range, loading, error, ended } = events;
   const [raw, setRaw] = useState(false);
   const rows = useMemo(
     () => (raw ? singleEvents(range.events) : groupEvents(range.events)),
@@ -68,6 +68,7 @@ function Events({ agent }: { agent: AgentRecord }) {
           onClose={() => void navigate({ search: (search) => ({ ...search, q: undefined }) })}
         />
       )}
+      {ended && <NotLive {...ended} />}
       <div className="relative flex min-h-0 flex-1 flex-col">
         {is_empty && loading && <Skeleton rows={12} height="h-5" />}
         {is_empty && !loading && (
