@@ -10,7 +10,7 @@ import { toPattern } from '../../../transcript/find.ts';
 import type { Lines as LogLines } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
-import { hasModifier, isTyping, MOD } from '../../../ui/keys.ts';
+import { hasModifier, isOverlayOpen, isTyping, MOD } from '../../../ui/keys.ts';
 import { useNarrow } from '../../../ui/media.ts';
 import { Empty, Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
 import { ToEnd } from '../../../ui/to-end.tsx';
@@ -351,7 +351,7 @@ function useKeys(acts: { find: () => void; end: () => void }) {
       const in_find = event.target instanceof Element && event.target.closest('search') !== null;
       if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'f') {
         // Pressed again, it opens the browser's own find.
-        if (in_find || document.querySelector('[role="dialog"]')) return;
+        if (in_find || isOverlayOpen()) return;
         event.preventDefault();
         find();
         return;
