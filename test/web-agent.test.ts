@@ -111,7 +111,8 @@ browserTest(
 );
 
 browserTest('a draft survives a reload, and queued prompts can be edited and removed', async () => {
-  const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')]], 'First');
+  const again = [message('Second.', 'again')];
+  const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')], again], 'First');
   const { page } = await openAgentPage(agent);
   await field(page).fill('half a thought');
   await page.reload();
@@ -143,6 +144,15 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await log(page).getByText('also run the tests').waitFor();
   await log(page).getByText('Second.').waitFor();
   await waiting.waitFor({ state: 'detached' });
+  // Screen readers hear the first message too, and the same text again, as a new element.
+  const heard = page.locator('[aria-live=polite].sr-only > p', { hasText: 'Second.' });
+  await heard.waitFor({ state: 'attached', ...SOON });
+  await heard.evaluate((element) => element.setAttribute('data-first', ''));
+  await sendPrompt(page, 'Once more');
+  await page.locator('[aria-live=polite].sr-only > p:not([data-first])', { hasText: 'Second.' }).waitFor({
+    state: 'attached',
+    ...SOON,
+  });
 });
 
 longBrowserTest(
@@ -658,6 +668,8 @@ browserTest('an agent with events that the user has not seen is marked until the
   const agent = await scriptedAgent([[message('Done.')], [message('Again.')]], 'Go on');
   await expect.poll(async () => (await plane.get(agent.id)).activity, SOON).toBe('idle');
   const { page } = await browser.open(plane);
+  // Requests of a shared worker cannot be answered by the test.
+  await page.addInitScript('delete window.SharedWorker');
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents`);
   const row = page.locator(`[data-row="${agent.id}"]`);
@@ -682,6 +694,18 @@ browserTest('an agent with events that the user has not seen is marked until the
   await other.goto(`${plane.url}/agents/${agent.id}`);
   await log(other).getByText('Again.').waitFor();
   await expect.poll(caughtUp, SOON).toBe(0);
+
+  // A proxy that rejects the stream: what was read stays, with a note.
+  const stream = /\/events\?after=/;
+  await page.route(stream, (route) => route.fulfill({ status: 404, body: 'no such page' }));
+  await row.getByRole('link', { name: agent.name, exact: true }).click();
+  const note = page.getByText('Live updates ended: the server answered 404');
+  await note.waitFor(SOON);
+  await log(page).getByText('Done.').waitFor();
+  await page.unroute(stream);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await log(page).getByText('Again.').waitFor();
+  await note.waitFor({ state: 'detached' });
 });
 
 browserTest('a phone has one header, with the actions in a sheet and a way back', async () => {

@@ -197,6 +197,15 @@ browserTest('an event has a URL, which search results and the timeline link to',
   await marked.waitFor(slow);
   expect(await marked.getAttribute('data-seq')).toBe('5');
   await marked.locator('pre', { hasText: '"seq": 5' }).waitFor();
+  // A click marks an event where it is.
+  const list = page.getByRole('region', { name: 'Events' });
+  const top = () => list.evaluate((element) => element.scrollTop);
+  const before = await top();
+  const next = list.locator('[data-marked] + li');
+  const seq = await next.getAttribute('data-seq');
+  await next.getByRole('link').click();
+  await page.locator(`[data-marked][data-seq="${seq}"] pre`).waitFor();
+  expect(await top()).toBe(before);
   await page.getByLabel('Search what the agent wrote').fill('needle');
   await expect
     .poll(async () => {
@@ -287,4 +296,26 @@ browserTest('events are filtered with chips that have counts, and rows are 28 px
   await page.goBack();
   await types.getByRole('button', { name: 'All', pressed: true }).waitFor();
   expect(errors).toEqual([]);
+
+  // Without a match, only newer events are read. Requests of a shared worker could not be seen here.
+  await page.addInitScript('delete window.SharedWorker');
+  const stream = /\/events\?after=/;
+  await page.route(stream, (route) => route.fulfill({ status: 404, body: 'no such page' }));
+  const following = page.waitForRequest(stream);
+  await page.goto(`${plane.url}/agents/${id}/events?type=error`);
+  const after = new URL((await following).url()).searchParams.get('after');
+  expect(Number(after)).toBe((await plane.get(id)).last_seq);
+  const note = page.getByText('Live updates ended: the server answered 404');
+  await note.waitFor(slow);
+  await page.unroute(stream);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await note.waitFor({ state: 'detached' });
+
+  // At midnight, the times of today get a date.
+  await page.clock.install();
+  await page.goto(`${plane.url}/agents/${id}/events`);
+  const time = list.locator('time').first();
+  const short = await time.textContent();
+  await page.clock.fastForward('24:00:00');
+  await expect.poll(() => time.textContent(), slow).toMatch(new RegExp(`.+ ${short}$`));
 });

@@ -92,6 +92,18 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
   await page.getByRole('combobox', { name: 'Team' }).focus();
   await page.keyboard.press('Escape');
   await panel.waitFor({ state: 'detached' });
+  // Also where the actions of the page are in a hidden sheet, but not while Escape is part of a text.
+  await column(page, 'In review').getByRole('link', { name: 'Moved by hand' }).click();
+  await panel.waitFor();
+  const screen = page.viewportSize()!;
+  await page.setViewportSize({ width: 700, height: 800 });
+  await page.locator('[role=dialog][popover]').waitFor({ state: 'attached' });
+  const composing = "{ key: 'Escape', isComposing: true, bubbles: true }";
+  await page.evaluate(`document.activeElement.dispatchEvent(new KeyboardEvent('keydown', ${composing}))`);
+  await panel.getByRole('button', { name: 'Back to tasks' }).waitFor();
+  await page.keyboard.press('Escape');
+  await panel.waitFor({ state: 'detached' });
+  await page.setViewportSize(screen);
 
   // The column of cancelled tasks is folded, and keeps the focus of a card that moves into it.
   const cancelled = column(page, 'Cancelled');

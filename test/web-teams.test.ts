@@ -287,6 +287,21 @@ longBrowserTest('a person can add steps to a run in progress', async () => {
     ['look', [], ''],
     ['tell', ['look'], 'Say what you saw'],
   ]);
+  // A graph that the user has zoomed keeps its view when a step is added.
+  const view = () => page.locator('.react-flow__viewport').getAttribute('style');
+  const fitted = await view();
+  await page.getByRole('button', { name: 'Zoom in' }).click();
+  await expect.poll(view).not.toBe(fitted);
+  const zoomed = await view();
+  await plane.client.call('addStep', {
+    params: { team_id, run_id },
+    body: { step_key: 'sum', member_id: 'ann', depends_on: ['tell'], prompt: '' },
+  });
+  await inSteps(page, 'sum pending ann').waitFor();
+  await page.evaluate(
+    'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+  );
+  expect(await view()).toBe(zoomed);
   await plane.client.call('completeStep', {
     params: { team_id, run_id, step_key: 'look' },
     body: { output: null },

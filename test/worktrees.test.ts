@@ -135,9 +135,10 @@ test('a dry run of a deletion reports what it would remove, keep and lose, and c
   writeFileSync(join(workdir, 'new'), 'x\n');
   const lost = 'uncommitted changes, untracked files, 1 commit on no remote and no other branch';
   expect((await dryRun()).body).toEqual({ id, worktree_kept: { workdir, reason: lost } });
+  const version = expect.any(String);
   const uncommitted = [
-    { path: 'a.txt', status: 'modified', additions: 1, deletions: 1, from: null },
-    { path: 'new', status: 'untracked', additions: 1, deletions: 0, from: null },
+    { path: 'a.txt', status: 'modified', additions: 1, deletions: 1, from: null, version },
+    { path: 'new', status: 'untracked', additions: 1, deletions: 0, from: null, version },
   ];
   const removed = { workdir, lost, uncommitted, truncated: false };
   expect((await dryRun('&delete_worktree=true')).body).toEqual({ id, worktree_removed: removed });

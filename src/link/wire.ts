@@ -350,8 +350,8 @@ function isDetail([name, value]: [string, unknown]): boolean {
 // --- changes ---------------------------------------------------------------------------------------------------------
 
 export function changedFileToWire(file: ChangedFile): MessageInitShape<typeof ChangedFileSchema> {
-  const { path, from, status, additions, deletions } = file;
-  return { path, status, ...withoutNulls({ from, additions, deletions }) };
+  const { path, from, status, additions, deletions, version } = file;
+  return { path, status, ...withoutNulls({ from, additions, deletions, version }) };
 }
 
 /** Throws a ProtocolError for an unknown status. */
@@ -364,6 +364,7 @@ export function changedFileFromWire(file: WireChangedFile): ChangedFile {
     status,
     additions: file.additions ?? null,
     deletions: file.deletions ?? null,
+    version: file.version ?? null,
   };
 }
 

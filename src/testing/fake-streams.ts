@@ -7,6 +7,8 @@ export class FakeStreams {
   readonly requests: string[] = [];
   /** Requests get no answer. */
   is_down = false;
+  /** A proxy answers requests with its own 404. */
+  is_misrouted = false;
   /** The accepted tokens; null: all. */
   tokens: Set<string> | null = null;
   /** The number of bytes that readers have read, by path. */
@@ -60,9 +62,10 @@ export class FakeStreams {
       `${url.pathname.slice('/api/'.length)}${url.search}${last === null ? '' : `#${last}`}`,
     );
     const token = headers.get('authorization')?.replace('Bearer ', '') ?? '';
-    if (this.tokens?.has(token) === false) return refusal(401, 'invalid token');
+    if (this.tokens?.has(token) === false) return refusal(401, 'invalid token', 'unauthenticated');
     const log = this.#logs.get(url.pathname);
-    if (!log) return refusal(404, 'agent not found');
+    if (!log) return refusal(404, 'agent not found', 'agent_not_found');
+    if (this.is_misrouted) return refusal(404, 'no such page');
     const after = last ?? url.searchParams.get('after');
     const tail = url.searchParams.get('tail');
     const begin = url.pathname === '/api/events' ? log.head : 0;
@@ -149,6 +152,7 @@ function errorOf(position: number, code: string): string {
   return `id: ${position}\nevent: error\ndata: ${JSON.stringify({ type: 'error', code, seq: position })}\n\n`;
 }
 
-function refusal(status: number, error: string): Promise<Response> {
-  return Promise.resolve(new Response(JSON.stringify({ error }), { status }));
+function refusal(status: number, error: string, code?: string): Promise<Response> {
+  const headers = new Headers(code === undefined ? {} : { 'x-error-code': code });
+  return Promise.resolve(new Response(JSON.stringify({ error }), { status, headers }));
 }

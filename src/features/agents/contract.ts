@@ -224,6 +224,10 @@ const changedFile = z
     status: z.enum(changeStatuses),
     additions: z.int().nullable().meta({ description: 'Null for binary files.' }),
     deletions: z.int().nullable().meta({ description: 'Null for binary files.' }),
+    version: z.string().nullable().meta({
+      description:
+        'Opaque. Another one after each change of the file, also if the numbers stay the same. Null if the file does not exist, and from a node of an earlier release.',
+    }),
   })
   .meta({ id: 'ChangedFile' });
 

@@ -18,7 +18,7 @@ const call = (toolCallId: string, title: string) => ({ sessionUpdate: 'tool_call
 const NOTHING = { now: null, plan: null, diff: null, usage: null };
 
 const file = (additions: number | null, deletions: number | null) =>
-  ({ path: 'a', from: null, status: 'modified', additions, deletions }) satisfies ChangedFile;
+  ({ path: 'a', from: null, status: 'modified', additions, deletions, version: null }) satisfies ChangedFile;
 const changed = (files: ChangedFile[]): Changes => ({
   ...{ git: true, branch: 'main', base: null, head: null, remote: null, files },
   truncated: false,

@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -45,6 +54,7 @@ afterEach(() => folder.remove());
 const changes = (workdir = repo, base: string | null = null) => folders.changes({ workdir, base });
 const change = (path: string, base: string | null = null) => folders.change({ workdir: repo, base }, path);
 const write = (name: string, data: string | Buffer) => writeFileSync(join(repo, name), data);
+const version = expect.any(String);
 const numbers = (additions: number | null, deletions: number | null) => ({ additions, deletions });
 
 test('lists every kind of change against HEAD, including untracked files', async () => {
@@ -66,14 +76,30 @@ test('lists every kind of change against HEAD, including untracked files', async
     remote: null,
     truncated: false,
     files: [
-      { path: 'added.txt', from: null, status: 'added', ...numbers(1, 0) },
-      { path: 'fresh.txt', from: null, status: 'untracked', ...numbers(2, 0) },
-      { path: 'gone.txt', from: null, status: 'deleted', ...numbers(0, 1) },
-      { path: 'keep.txt', from: null, status: 'modified', ...numbers(1, 1) },
-      { path: 'new.txt', from: 'old.txt', status: 'renamed', ...numbers(0, 0) },
-      { path: 'type.txt', from: null, status: 'type_changed', ...numbers(1, 1) },
+      { path: 'added.txt', from: null, status: 'added', ...numbers(1, 0), version },
+      { path: 'fresh.txt', from: null, status: 'untracked', ...numbers(2, 0), version },
+      { path: 'gone.txt', from: null, status: 'deleted', ...numbers(0, 1), version: null },
+      { path: 'keep.txt', from: null, status: 'modified', ...numbers(1, 1), version },
+      { path: 'new.txt', from: 'old.txt', status: 'renamed', ...numbers(0, 0), version },
+      { path: 'type.txt', from: null, status: 'type_changed', ...numbers(1, 1), version },
     ],
   });
+});
+
+test('an edit that keeps the numbers of lines, or of a binary file, changes the version', async () => {
+  write('keep.txt', 'one\n2\nthree\n');
+  write('blob.bin', Buffer.from([0, 1]));
+  const before = await changes();
+  expect(await changes()).toEqual(before);
+  write('keep.txt', 'one\n3\nthree\n');
+  write('blob.bin', Buffer.from([0, 2]));
+  utimesSync(join(repo, 'keep.txt'), 0, 0);
+  const { files } = await changes();
+  for (const [at, { version, ...counts }] of files.entries()) {
+    const { version: earlier, ...same } = before.files[at]!;
+    expect(counts).toEqual(same);
+    expect(version).not.toBe(earlier);
+  }
 });
 
 test('counts commits since the base as changes', async () => {
@@ -83,7 +109,7 @@ test('counts commits since the base as changes', async () => {
   expect((await changes()).files).toEqual([]);
   const since = await changes(repo, base);
   expect(since).toMatchObject({ base, head });
-  expect(since.files).toEqual([{ path: 'work.txt', from: null, status: 'added', ...numbers(1, 0) }]);
+  expect(since.files).toEqual([{ path: 'work.txt', from: null, status: 'added', ...numbers(1, 0), version }]);
 });
 
 test('rejects a base that is not a commit', async () => {
@@ -128,8 +154,8 @@ test('shows everything in a repository without commits as new', async () => {
     remote: null,
     truncated: false,
     files: [
-      { path: 'a', from: null, status: 'added', ...numbers(1, 0) },
-      { path: 'b', from: null, status: 'untracked', ...numbers(1, 0) },
+      { path: 'a', from: null, status: 'added', ...numbers(1, 0), version },
+      { path: 'b', from: null, status: 'untracked', ...numbers(1, 0), version },
     ],
   });
 });
@@ -264,7 +290,7 @@ test.runIf(process.platform === 'linux')(
     const path = Buffer.concat([Buffer.from(`${repo}/`), name]);
     writeFileSync(path, 'x\n');
     expect((await changes()).files).toEqual([
-      { path: '"c\\351.t"', from: null, status: 'untracked', ...numbers(1, 0) },
+      { path: '"c\\351.t"', from: null, status: 'untracked', ...numbers(1, 0), version },
     ]);
     expect((await change('"c\\351.t"')).diff).toBe('');
     git(repo, 'add', '--all');

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { lstat, open, stat } from 'node:fs/promises';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type {
   ChangedFile,
@@ -253,7 +253,15 @@ async function shownFile(
     status: record.status,
     additions: lines ?? record.additions,
     deletions: lines === null ? record.deletions : 0,
+    version: await fileVersion(workdir, record),
   };
+}
+
+/** The cost is one `lstat`. The ctime is used because programs can set the mtime back. */
+async function fileVersion(workdir: string, { status, path }: DiffRecord): Promise<string | null> {
+  if (status === 'deleted') return null;
+  const stats = await lstat(absolute(workdir, path), { bigint: true }).catch(() => null);
+  return stats && `${stats.size}-${stats.ctimeNs}`;
 }
 
 /**

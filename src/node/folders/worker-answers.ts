@@ -19,6 +19,7 @@ const changedFile = z.object({
   status: z.enum(changeStatuses),
   additions: count,
   deletions: count,
+  version: optional,
 });
 const path = z
   .string()

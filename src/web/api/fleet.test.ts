@@ -36,6 +36,14 @@ test('a change updates existing lists, and an older one does not overwrite a new
   expect(queries.getQueryData(['run', 'a'])).toMatchObject({ title: '!' });
 });
 
+test('a record that a list does not have is put at its place by age', () => {
+  const created = (id: string, minute: number) =>
+    run(id, 1, { created_at: `2026-01-02T03:0${minute}:00.000Z` });
+  queries.setQueryData(KEY, [created('c', 3), created('b', 2)]);
+  for (const record of [created('a', 1), created('d', 4)]) applyFrame(queries, frame(record));
+  expect(ids()).toEqual(['d', 'c', 'b', 'a']);
+});
+
 test('a page keeps a record that is deleted, with an error, and does not ask for it again', async () => {
   let asked = 0;
   const options = {

@@ -75,8 +75,17 @@ export function readAgain(queries: QueryClient): void {
 function merged(rows: Row[], record: Row, id: string): Row[] {
   const at = rows.findIndex((row) => row[id] === record[id]);
   if (record.deleted) return at === -1 ? rows : rows.toSpliced(at, 1);
-  if (at === -1) return id === 'step_key' ? [...rows, record] : [record, ...rows];
+  if (at === -1) {
+    // A record that is new to the list is not always a new one: a list may hold only the newest.
+    const older = id === 'step_key' ? -1 : rows.findIndex((row) => !isNewer(row, record));
+    return older === -1 ? [...rows, record] : rows.toSpliced(older, 0, record);
+  }
   return isOlder(record, rows[at]!) ? rows : rows.with(at, record);
+}
+
+function isNewer(row: Row, than: Row): boolean {
+  const [a, b] = [row.created_at, than.created_at];
+  return typeof a === 'string' && typeof b === 'string' && a > b;
 }
 
 /** A list that was fetched after the change may already have a newer record. */

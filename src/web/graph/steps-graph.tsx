@@ -62,11 +62,23 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
   const isLarge = steps.length > FIT_STEPS_MAX;
   const start = plan.at.get(selected ?? '') ?? plan.at.values().next().value;
   const first = isLarge && start ? { nodes: [{ id: start.name }], maxZoom: 0.8 } : fitting;
+  /** The keys of the steps that were there when the user moved or zoomed the graph; null: it shows what it should. */
+  const moved = useRef<readonly string[] | null>(null);
+  const keepView = () => {
+    moved.current = [...plan.at.keys()];
+  };
   // biome-ignore lint/correctness/useExhaustiveDependencies: for another graph, not for another selection
   useEffect(() => {
+    // A step that was added changes nothing for the user. A graph without the old steps is another one.
+    if (moved.current?.every((key) => plan.at.has(key))) return;
+    moved.current = null;
     const frame = requestAnimationFrame(() => void fitView(first));
     return () => cancelAnimationFrame(frame);
   }, [shape, fitView]);
+  const zoom = (change: () => Promise<boolean>) => {
+    keepView();
+    void change();
+  };
 
   return (
     <ReactFlow
@@ -94,16 +106,21 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
       zoomOnDoubleClick={false}
       preventScrolling={false}
       onlyRenderVisibleElements={isLarge}
+      // Moves without an event are not the user's.
+      onMoveStart={(event) => event && keepView()}
       onError={nothing}
       className="steps-graph"
     >
       <Panel position="top-right" className="flex gap-0.5 rounded-md border border-line bg-ground">
-        <IconButton label="Zoom in" icon={<ZoomIn aria-hidden />} onClick={() => void zoomIn()} />
-        <IconButton label="Zoom out" icon={<ZoomOut aria-hidden />} onClick={() => void zoomOut()} />
+        <IconButton label="Zoom in" icon={<ZoomIn aria-hidden />} onClick={() => zoom(zoomIn)} />
+        <IconButton label="Zoom out" icon={<ZoomOut aria-hidden />} onClick={() => zoom(zoomOut)} />
         <IconButton
           label={isLarge ? 'Go to selected step' : 'Fit'}
           icon={<Maximize aria-hidden />}
-          onClick={() => void fitView(first)}
+          onClick={() => {
+            moved.current = null;
+            void fitView(first);
+          }}
         />
       </Panel>
     </ReactFlow>

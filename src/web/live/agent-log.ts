@@ -42,7 +42,7 @@ export class AgentLog {
     return this.#gone;
   }
 
-  /** Why the stream ended; null while it is live. */
+  /** Why the stream ended; null while it is live or tried again. */
   get failure(): string | null {
     return this.#failure;
   }
@@ -63,6 +63,12 @@ export class AgentLog {
 
   readonly version = (): number => this.#version;
 
+  /** Reads the stream again after it ended. */
+  readonly retry = (): void => {
+    this.#unwatch?.();
+    this.#unwatch = this.#watch();
+  };
+
   /** The worker that reads the stream would compete with the first paint of the screen. */
   #watchAfterPaint(): () => void {
     let stop = afterPaint(() => {
@@ -72,6 +78,11 @@ export class AgentLog {
   }
 
   #watch(): () => void {
+    if (this.#gone || this.#failure !== null) {
+      this.#gone = false;
+      this.#failure = null;
+      this.#notify();
+    }
     const { last_seq } = this.view;
     const from = last_seq > 0 ? { after: last_seq } : { after: null, tail: EVENTS_MAX };
     return streams().watchAgent(this.agent_id, from, (news) => this.#receive(news));
@@ -84,7 +95,6 @@ export class AgentLog {
       const events = news.frames.map(({ data }) => data as unknown as EventRecord);
       this.#transcript.append(events);
       this.lines.add(events);
-      this.#failure = null;
     }
     this.#notify();
   }

@@ -3,6 +3,7 @@
  * have missed changes is asked to read its lists again: at the start, when the plane no longer knows the position, and
  * when a page did not acknowledge its batches. No page delays it.
  */
+import { sleep } from '../../base/async.ts';
 import { type Client, type Frame, ReconnectSignal, type StreamState } from '../../client/client.ts';
 import { Batches } from './batches.ts';
 import { bounds } from './bounds.ts';
@@ -36,7 +37,7 @@ export class FleetReader {
 export interface FleetStreamOptions {
   client: Client;
   readers: () => Iterable<FleetReader>;
-  /** Called when the stream cannot be read at all. */
+  /** Called when the stream cannot be read. Unless it is closed then, it is tried again later. */
   onFailure: (error: unknown) => void;
 }
 
@@ -87,8 +88,22 @@ export class FleetStream {
         else if (frame.data.type !== 'heartbeat') this.#batches.add(frame);
       }
     } catch (error) {
-      if (!signal.aborted) onFailure(error);
+      if (signal.aborted) return;
+      onFailure(error);
+      await this.#retry();
     }
+  }
+
+  /** The error may have come from a proxy, and nothing else would keep the lists current. */
+  async #retry(): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    this.#setState('reconnecting');
+    const wake = new AbortController();
+    const stopListening = this.#reconnect_signal.listen(() => wake.abort());
+    await sleep(bounds.fleet_retry_ms, AbortSignal.any([this.#stop.signal, wake.signal]));
+    stopListening();
+    this.#has_position = false;
+    if (!this.#stop.signal.aborted) void this.#read();
   }
 
   #setState(state: StreamState): void {

@@ -432,4 +432,23 @@ describe('permanent errors', () => {
     expect(page.seen(2)).toEqual([1]);
     expect(plane.requests.filter((request) => request.includes('/x/'))).toHaveLength(1);
   });
+
+  test('the 404 of a proxy does not count as a deletion, and the stream of changes is tried again', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
+    page.watch(1, 'a');
+    await pass();
+    plane.is_misrouted = true;
+    plane.cut();
+    await pass(2_000);
+    expect(page.of('gone')).toEqual([]);
+    expect(page.of('failed')).toEqual([{ type: 'failed', subscription: 1, error: 'no such page' }]);
+    expect(page.of('fleet_state').at(-1)?.state).toBe('reconnecting');
+    const reloads = page.of('reload').length;
+    plane.is_misrouted = false;
+    await pass(30_000);
+    expect(plane.open).toEqual(['/api/events']);
+    expect(page.of('fleet_state').at(-1)?.state).toBe('connected');
+    expect(page.of('reload')).toHaveLength(reloads + 1);
+  });
 });

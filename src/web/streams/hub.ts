@@ -133,15 +133,13 @@ export class StreamHub {
       client,
       readers: () => [...this.#clients].map(({ reader }) => reader),
       onFailure: (error) => {
-        this.#fleet = null;
         if (endsSession(error)) this.#signOut();
       },
     });
   }
 
   #reconnect(renew: boolean): void {
-    if (this.#fleet) this.#fleet.reconnect(renew);
-    else if (this.#http) this.#openFleet(this.#http);
+    this.#fleet?.reconnect(renew);
     for (const stream of this.#streams.values()) stream.reconnect(renew);
   }
 
@@ -194,7 +192,8 @@ export class StreamHub {
     }
     this.#streams.get(agent_id)?.close();
     this.#streams.delete(agent_id);
-    const is_gone = error instanceof Problem && error.kind === 'not_found';
+    // A proxy may answer 404 as well.
+    const is_gone = error instanceof Problem && error.code === 'agent_not_found';
     const message = error instanceof Error ? error.message : String(error);
     for (const subscription of this.#subscriptionsOf(agent_id)) {
       if (!subscription.has_ended)

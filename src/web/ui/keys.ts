@@ -13,6 +13,14 @@ export function isTyping(event: KeyboardEvent): boolean {
   );
 }
 
+/** Whether a dialog or a menu is open above the page. Phones have a hidden dialog, and toasts count as one for screen readers. */
+export function isOverlayOpen(): boolean {
+  const overlays = document.querySelectorAll(
+    ':is([role="dialog"], [role="alertdialog"]):not([aria-modal="false"]), [role="menu"]',
+  );
+  return [...overlays].some((overlay) => overlay.checkVisibility());
+}
+
 export function hasModifier(event: KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.altKey;
 }

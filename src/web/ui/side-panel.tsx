@@ -6,6 +6,7 @@ import { ArrowLeft, X } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { IconButton } from './button.tsx';
 import { cx } from './cx.ts';
+import { isOverlayOpen } from './keys.ts';
 
 /** The list beside the panel. */
 export function BesidePanel({ is_open, children }: { is_open: boolean; children: ReactNode }) {
@@ -85,8 +86,9 @@ function useEscape(onClose: () => void): void {
   latest.current = onClose;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.key !== 'Escape' || event.defaultPrevented) return;
-      if (document.querySelector('[role="dialog"], [role="alertdialog"], [role="menu"]')) return;
+      // While a text is composed, Escape cancels that.
+      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing) return;
+      if (isOverlayOpen()) return;
       event.preventDefault();
       latest.current();
     };

@@ -107,6 +107,18 @@ export function Failed({
   );
 }
 
+/** Shown above or below live data whose stream ended. */
+export function NotLive({ reason, retry }: { reason: string; retry: () => void }) {
+  return (
+    <p role="alert" className="shrink-0 break-words border-line border-y px-3 py-1 text-failed">
+      Live updates ended: {reason}{' '}
+      <button type="button" onClick={retry} className="tap underline">
+        Try again
+      </button>
+    </p>
+  );
+}
+
 /** The error of an action, next to it; renders nothing without an error. */
 export function ActionError({ error }: { error: unknown }) {
   if (!error) return null;

@@ -128,10 +128,17 @@ export function Duration({ from, to }: { from: string; to: string | null }) {
   );
 }
 
+const minutes = makeClock(60_000);
+
+/** Becomes false at midnight, also in a row that nothing else renders again. */
+function useIsToday(date: Date): boolean {
+  return useSyncExternalStore(minutes.subscribe, () => date.toDateString() === new Date().toDateString());
+}
+
 /** The time of day, with the date if it is not today. */
 export function Clock({ at }: { at: string | number }) {
   const date = new Date(at);
-  const today = date.toDateString() === new Date().toDateString();
+  const today = useIsToday(date);
   const time = date.toLocaleTimeString(undefined, { hour: 'numeric', minute: '2-digit', second: '2-digit' });
   return (
     <time dateTime={date.toISOString()} title={date.toLocaleString()} className="whitespace-nowrap">
@@ -145,7 +152,7 @@ let day_time: Intl.DateTimeFormat | null = null;
 /** Hours and minutes, with the date if it is not today. `ts`: Unix seconds. */
 export function TimeOfDay({ ts, className }: { ts: number; className?: string }) {
   const date = new Date(ts * 1000);
-  const today = date.toDateString() === new Date().toDateString();
+  const today = useIsToday(date);
   day_time ??= new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
   const time = day_time.format(date);
   return (

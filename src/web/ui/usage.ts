@@ -1,4 +1,4 @@
-/** The context and the cost of an agent, in words (pure). */
+/** The tokens, the context and the cost of an agent, in words (pure). */
 
 /** How full the context is; at most 100. */
 export function usedPercent({ used, size }: { used: number; size: number }): number {
@@ -21,4 +21,11 @@ export function costText(cost: { amount: number; currency: string } | null | und
     // The browser does not know this currency.
     return `${amount.toFixed(2)} ${currency}`;
   }
+}
+
+/** `4k`, `1.2M`. */
+export function compactCount(count: number): string {
+  if (count < 1000) return String(count);
+  const thousands = Math.round(count / 1000);
+  return thousands < 1000 ? `${thousands}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }

@@ -32,9 +32,11 @@ import {
   answeredInLastDay,
   filterItems,
   type ItemFilter,
+  keysInPlace,
   listChoices,
   listRecent,
   NO_LINK,
+  SETTLED_MAX,
 } from './shown.ts';
 
 const RECENT = 20;
@@ -250,28 +252,33 @@ function useWithLinked(
   return { items: all, isLoading: loads_review || loads_elicitation };
 }
 
-/** Also the questions, runs and sign-ins that were open while the page was open: their lists contain only open ones. */
+/**
+ * Also the questions, runs and sign-ins that were open while the page was open, the last ones: their lists contain only open
+ * ones.
+ */
 function useRemembered(items: readonly WaitingItem[]): readonly WaitingItem[] {
   const remembered = useRef(new Map<string, WaitingItem>());
   return useMemo(() => {
-    for (const item of items) {
-      if (isListedOnlyOpen(item)) remembered.current.set(keyOf(item), item);
+    const known = remembered.current;
+    for (const item of items.filter(isListedOnlyOpen)) {
+      // At the end, so the others are in the order in which they were settled.
+      known.delete(keyOf(item));
+      known.set(keyOf(item), item);
     }
     const current = new Set(items.map(keyOf));
-    const settled = [...remembered.current].filter(([key]) => !current.has(key));
-    return [...items, ...settled.map(([, item]) => ({ ...item, open: false }))];
+    const settled = [...known].filter(([key]) => !current.has(key));
+    for (const [key] of settled.slice(0, -SETTLED_MAX)) known.delete(key);
+    return [...items, ...settled.slice(-SETTLED_MAX).map(([, item]) => ({ ...item, open: false }))];
   }, [items]);
 }
 
-/** The keys of items that were open while the page was open, and of the linked one: they stay visible when settled. */
+/** The keys of the items that stay visible when they are settled. */
 function useSeen(items: readonly WaitingItem[], linked: string | undefined): ReadonlySet<string> {
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
-  const fresh = items
-    .filter(({ id, open }) => open || id === linked)
-    .map(keyOf)
-    .filter((key) => !seen.has(key));
-  if (fresh.length > 0) setSeen(new Set([...seen, ...fresh]));
-  return seen;
+  const next = keysInPlace(seen, items, linked);
+  if ([...next].join() === [...seen].join()) return seen;
+  setSeen(next);
+  return next;
 }
 
 /** The item in the page's URL gets the focus once, when it is loaded. */

@@ -3,7 +3,7 @@ import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
 import { elicitationItem, reviewItem } from '../../waiting/queue.ts';
-import { answeredInLastDay, filterItems, listChoices, listRecent, nextItem } from './shown.ts';
+import { answeredInLastDay, filterItems, keysInPlace, listChoices, listRecent, nextItem } from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
   reviewItem(
@@ -30,6 +30,23 @@ test('the oldest pending request comes first, and one that is settled while it i
   expect(ids(filterItems(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
   expect(ids(listRecent(all, new Set(), 9))).toEqual(['old', 'older']);
   expect(ids(listRecent(all, new Set(['old']), 9))).toEqual(['older']);
+});
+
+test('the last 20 settled requests keep their place, in the order in which they were settled', () => {
+  const requests = Array.from({ length: 23 }, (_, n) => review(`r${n}`, n));
+  const isSettled = new Set<string>();
+  const current = () =>
+    requests.map((item) => ({ ...item, open: !isSettled.has(item.id), settled_at: null }));
+  let seen = keysInPlace(new Set(), current(), undefined);
+  // The newest first: the one that was settled last is the one at the top.
+  for (const { id } of requests.toReversed().slice(0, 22)) {
+    isSettled.add(id);
+    seen = keysInPlace(seen, current(), 'r22');
+  }
+  const shown = filterItems(current(), {}, seen);
+  expect(ids(shown)).toEqual([...ids(requests.slice(0, 21)), 'r22']);
+  expect(shown.filter(({ open }) => open)).toHaveLength(1);
+  expect(keysInPlace(seen, current(), 'r22')).toEqual(seen);
 });
 
 test('the requests that were answered in the last day are counted, with their median wait', () => {

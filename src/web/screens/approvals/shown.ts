@@ -31,6 +31,24 @@ export function filterItems(
     .sort(compareWaits);
 }
 
+/** How many settled items keep their place among the open ones; older ones are among the recent decisions. */
+export const SETTLED_MAX = 20;
+
+/**
+ * The keys of the items that keep their place: those that are open now, the linked one, and the last ones that were open
+ * before. `seen`: the result for earlier items.
+ */
+export function keysInPlace(
+  seen: ReadonlySet<string>,
+  items: readonly WaitingItem[],
+  linked: string | undefined,
+): ReadonlySet<string> {
+  const open = new Set(items.filter((item) => item.open || item.id === linked).map(keyOf));
+  // The open ones come last, so the others are in the order in which they were settled.
+  const settled = [...seen].filter((key) => !open.has(key));
+  return new Set([...settled.slice(-SETTLED_MAX), ...open]);
+}
+
 /** The newest decisions first. */
 export function listRecent(
   items: readonly WaitingItem[],

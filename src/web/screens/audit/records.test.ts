@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../api/queries.ts';
-import { countAbove, newerThan, toQuery, toRows } from './records.ts';
+import { countAbove, newerThan, toQuery, toRows, withNewer } from './records.ts';
 
 const records = (...ids: number[]) => ids.map((id) => ({ id })) as AuditRecord[];
 const ids = (found: AuditRecord[] | null) => found?.map(({ id }) => id) ?? null;
@@ -17,6 +17,13 @@ describe('new audit records', () => {
   it('are all records if none were known', () => {
     expect(ids(newerThan([{ items: [] }], records(2, 1)))).toEqual([2, 1]);
     expect(ids(newerThan([{ items: [] }], []))).toEqual([]);
+  });
+  it('are added to the first page, which keeps its cursor', () => {
+    const known = [{ items: records(3), next_cursor: 'c' }, { items: records(2) }];
+    expect(withNewer(known, records(5, 4))).toEqual([
+      { items: records(5, 4, 3), next_cursor: 'c' },
+      { items: records(2) },
+    ]);
   });
   it('are found if the first known page is empty', () => {
     expect(ids(newerThan([{ items: [] }, { items: records(5) }], records(6, 5)))).toEqual([6]);

@@ -70,6 +70,14 @@ export function newerThan(known: readonly AuditPage[], newest: readonly AuditRec
   return top !== -1 && newer.length === newest.length && newest.length > 0 ? null : newer;
 }
 
+/** Adds to the first page: another page would be one more request whenever the pages are read again. */
+export function withNewer(
+  [first, ...others]: readonly AuditPage[],
+  newer: readonly AuditRecord[],
+): AuditPage[] {
+  return [{ ...first, items: [...newer, ...(first?.items ?? [])] }, ...others];
+}
+
 /** When a period up to now begins, in whole minutes, so that lists change once a minute. Unix milliseconds. */
 export function periodStart(period: Period, now: number): number {
   return Math.floor((now - periods[period]) / MINUTE_MS) * MINUTE_MS;

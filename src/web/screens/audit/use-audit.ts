@@ -7,7 +7,15 @@ import { useMemo } from 'react';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { AuditRecord } from '../../api/queries.ts';
-import { type AuditPage, type AuditSearch, isPeriod, newerThan, periodStart, toQuery } from './records.ts';
+import {
+  type AuditPage,
+  type AuditSearch,
+  isPeriod,
+  newerThan,
+  periodStart,
+  toQuery,
+  withNewer,
+} from './records.ts';
 import { agentNames } from './sentences.ts';
 
 const PAGE = 100;
@@ -38,12 +46,8 @@ export function useAudit(search: AuditSearch) {
       const newer = newerThan(known.pages, items);
       // More records arrived than one page holds: start again at the top.
       if (newer === null) await queries.resetQueries({ queryKey: key });
-      else if (newer.length > 0) {
-        queries.setQueryData(key, {
-          pages: [{ items: newer }, ...known.pages],
-          pageParams: [undefined, ...known.pageParams],
-        });
-      }
+      else if (newer.length > 0)
+        queries.setQueryData(key, { ...known, pages: withNewer(known.pages, newer) });
       return start;
     },
   });

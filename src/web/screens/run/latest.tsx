@@ -4,7 +4,7 @@ import type { Item } from '../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
-import { Skeleton } from '../../ui/states.tsx';
+import { NotLive, Skeleton } from '../../ui/states.tsx';
 
 const ITEMS = 60;
 const LINES = 200;
@@ -18,11 +18,7 @@ export function Latest({ agent, kind }: { agent: AgentRecord; kind: 'conversatio
   if (log.gone) return <Note>This agent was deleted.</Note>;
   return (
     <>
-      {log.failure !== null && (
-        <p role="status" className="px-3 pt-2 text-needs">
-          {log.failure}
-        </p>
-      )}
+      {log.failure !== null && <NotLive reason={log.failure} retry={log.retry} />}
       <End>{kind === 'output' ? <Output log={log} /> : <Conversation agent={agent} log={log} />}</End>
     </>
   );

@@ -12,6 +12,7 @@ const change = (diff: string, more: Partial<FileChange> = {}): FileChange => ({
   status: 'modified',
   additions: 1,
   deletions: 1,
+  version: null,
   diff,
   truncated: false,
   ...more,
@@ -174,11 +175,12 @@ describe('comments', () => {
 });
 
 test('a file stays marked as viewed until it changes or the branch moves', () => {
-  const file = { path: '__proto__', additions: 2, deletions: null };
+  const file = { path: '__proto__', additions: 2, deletions: null, version: 'v1' };
   const marks = withViewed(parseViewed(null, 'h1'), file, true);
   const again = parseViewed(JSON.stringify(marks), 'h1');
   expect(isViewed(again, file)).toBe(true);
   expect(isViewed(again, { ...file, additions: 3 })).toBe(false);
+  expect(isViewed(again, { ...file, version: 'v2' })).toBe(false);
   expect(isViewed(again, { ...file, path: 'toString' })).toBe(false);
   expect(isViewed(parseViewed(JSON.stringify(marks), 'h2'), file)).toBe(false);
   expect(isViewed(withViewed(again, file, false), file)).toBe(false);

@@ -4,6 +4,7 @@ export interface Viewed {
   readonly path: string;
   readonly additions: number | null;
   readonly deletions: number | null;
+  readonly version: string | null;
 }
 
 export interface Marks {
@@ -29,6 +30,8 @@ export function withViewed({ head, files }: Marks, file: Viewed, viewed: boolean
   return { head, files: Object.fromEntries(viewed ? [...others, [file.path, fileState(file)]] : others) };
 }
 
-function fileState({ additions, deletions }: Viewed): string {
-  return `+${additions ?? '?'}-${deletions ?? '?'}`;
+/** Nodes of an earlier release send no version; then the counts are all that is known. */
+function fileState({ additions, deletions, version }: Viewed): string {
+  const counts = `+${additions ?? '?'}-${deletions ?? '?'}`;
+  return version === null ? counts : `${counts} ${version}`;
 }

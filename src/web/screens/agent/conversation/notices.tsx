@@ -12,6 +12,7 @@ import { noticeTone, stopText, type Tone } from '../../../transcript/status-text
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
 import { TimeOfDay, tookText } from '../../../ui/time.tsx';
+import { compactCount } from '../../../ui/usage.ts';
 
 const tones: Record<Tone, string> = { plain: 'text-muted', warning: 'text-warning', failure: 'text-failed' };
 const icons = { plain: Info, warning: CircleAlert, failure: CircleX };
@@ -76,12 +77,6 @@ function ViewLink({
       {children}
     </Link>
   );
-}
-
-/** `4k`. */
-function compactCount(count: number): string {
-  if (count < 1000) return String(count);
-  return count < 1_000_000 ? `${Math.round(count / 1000)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
 /** The agent's process was started again, or ended. */

@@ -3,7 +3,7 @@ import { useRef } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
 import { cx } from '../../../ui/cx.ts';
-import { Failed, Skeleton } from '../../../ui/states.tsx';
+import { Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
 import { SideButton, SidePanel } from '../side/side.tsx';
 import { ActivityLine } from './activity-line.tsx';
 import { Announcer } from './announce.tsx';
@@ -25,10 +25,12 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
   const onLeave = useRef(() => card.current?.()).current;
   const turn = view.turns.at(-1);
   if (log.gone) return <Failed error={new Error('This agent was deleted.')} />;
-  if (log.failure !== null && view.items.length === 0) return <Failed error={new Error(log.failure)} />;
+  if (log.failure !== null && view.items.length === 0)
+    return <Failed error={new Error(log.failure)} retry={log.retry} />;
   return (
     <div className="flex min-h-0 flex-1">
       <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+        {log.failure !== null && <NotLive reason={log.failure} retry={log.retry} />}
         <TranscriptList
           view={view}
           agent={agent}

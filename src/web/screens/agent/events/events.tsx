@@ -8,7 +8,7 @@ import { pillClass } from '../../../ui/chip.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { Segmented } from '../../../ui/segmented.tsx';
-import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { Empty, Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
 import { ToEnd } from '../../../ui/to-end.tsx';
 import { type Counts, formatCount, withCounts } from './counts.ts';
 import { EventList, type EventListHandle } from './event-list.tsx';
@@ -24,8 +24,8 @@ function Events({ agent }: { agent: AgentRecord }) {
   const { type, q } = useSearch({ from: '/app/agents/$agent_id/$tab' });
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const marked = useMarked();
-  const events = useEvents(agent.id, type, marked);
-  const { range, loading, error } = events;
+  const events = useEvents(agent, type, marked);
+  const { range, loading, error, ended } = events;
   const [raw, setRaw] = useState(false);
   const rows = useMemo(
     () => (raw ? singleEvents(range.events) : groupEvents(range.events)),
@@ -35,7 +35,8 @@ function Events({ agent }: { agent: AgentRecord }) {
   const list = useRef<EventListHandle>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set(marked === null ? [] : [marked]));
   const [follows, setFollows] = useState(marked === null);
-  useShownMark(events, marked, list, (seq) => setOpen((known) => new Set([...known, seq])));
+  const openMark = (seq: number) => setOpen((known) => new Set([...known, seq]));
+  const stayAt = useShownMark(events, marked, list, openMark);
   const toEnd = () => {
     if (range.newer) events.goTo(null);
     setFollows(true);
@@ -68,6 +69,7 @@ function Events({ agent }: { agent: AgentRecord }) {
           onClose={() => void navigate({ search: (search) => ({ ...search, q: undefined }) })}
         />
       )}
+      {ended && <NotLive {...ended} />}
       <div className="relative flex min-h-0 flex-1 flex-col">
         {is_empty && loading && <Skeleton rows={12} height="h-5" />}
         {is_empty && !loading && (
@@ -83,7 +85,11 @@ function Events({ agent }: { agent: AgentRecord }) {
             follows={follows}
             onFollow={setFollows}
             onToggle={toggle}
-            onMark={(seq) => void navigate({ ...IN_PLACE, search: true, hash: `e${seq}` })}
+            onMark={(seq) => {
+              stayAt(seq);
+              setFollows(false);
+              void navigate({ ...IN_PLACE, search: true, hash: `e${seq}` });
+            }}
           />
         )}
         {!is_empty && (!follows || range.newer) && <ToEnd onClick={toEnd}>Jump to latest</ToEnd>}
@@ -113,27 +119,36 @@ function NoEvents({
   return <Empty title={title} cli={`svc logs ${agent.id} --json`} />;
 }
 
-/** Shows and opens the event in the page's URL whenever it changes: by a click, a search result or going back. */
+/**
+ * Opens the event in the page's URL whenever it changes, and shows it if that was by a search result or by going back. A
+ * click on an event calls the returned function first: the event is visible already.
+ */
 function useShownMark(
   { range, loading, goTo }: ReadEvents,
   marked: number | null,
   list: RefObject<EventListHandle | null>,
   onOpen: (seq: number) => void,
-): void {
+): (seq: number) => void {
   const shown = useRef<number | null>(null);
+  const clicked = useRef<number | null>(null);
   const is_there = marked !== null && range.events.some(({ seq }) => seq === marked);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the mark or the events change
   useEffect(() => {
     if (marked === null || shown.current === marked || loading) return;
     shown.current = marked;
     onOpen(marked);
+    if (clicked.current === marked) return;
+    clicked.current = null;
     if (is_there) list.current?.show(marked);
     else goTo(marked);
   }, [marked, is_there, loading, goTo]);
   // After `goTo` has read it.
   useEffect(() => {
-    if (is_there && marked !== null) list.current?.show(marked);
+    if (is_there && marked !== null && clicked.current !== marked) list.current?.show(marked);
   }, [is_there, marked, list]);
+  return (seq) => {
+    clicked.current = seq;
+  };
 }
 
 function useEndKey(toEnd: () => void): void {

@@ -1,7 +1,16 @@
 /** The shown part of an agent's log: read in pages around the user's position, and live at its end. */
-import { type Dispatch, type SetStateAction, useCallback, useEffect, useRef, useState } from 'react';
+import {
+  type Dispatch,
+  type RefObject,
+  type SetStateAction,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 import type { EventRecord, EventType } from '../../../../core/event.ts';
 import { call } from '../../../api/client.ts';
+import type { AgentRecord } from '../../../api/queries.ts';
 import { streams } from '../../../live/streams.ts';
 import { type LogRange, nothing, withNewer, withOlder } from './log-range.ts';
 
@@ -13,10 +22,17 @@ export interface Events {
   type: EventType | undefined;
   loading: boolean;
   error: unknown;
+  /** Why the range is no longer live, although it reaches the end of the log; null: it is. */
+  ended: StreamEnd | null;
   readOlder: () => void;
   readNewer: () => void;
   /** Moves to another place: around an event, or to the end. */
   goTo: (seq: number | null) => void;
+}
+
+interface StreamEnd {
+  reason: string;
+  retry: () => void;
 }
 
 interface Place {
@@ -26,11 +42,17 @@ interface Place {
   times: number;
 }
 
-export function useEvents(agent_id: string, type: EventType | undefined, first_at: number | null): Events {
+export function useEvents(
+  { id: agent_id, last_seq }: AgentRecord,
+  type: EventType | undefined,
+  first_at: number | null,
+): Events {
   const [place, setPlace] = useState<Place>({ at: first_at, times: 0 });
   const [range, setRange] = useState(nothing);
   const [read_type, setReadType] = useState(type);
-  const page = usePages(agent_id, type);
+  const page = usePages(agent_id, type, last_seq);
+  /** All events up to here are known, also those of other types. */
+  const read_to = useRef(0);
   const { loading, error, read, stop } = useOneRead();
   const { at } = place;
 
@@ -39,8 +61,9 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
     setRange(nothing);
     void read(async (signal) => {
       const before = await page({ before: at === null ? Number.MAX_SAFE_INTEGER : at + 1 }, signal);
-      const after = at === null ? { items: [], is_last: true } : await page({ after: at }, signal);
+      const after = at === null ? { ...before, items: [], is_last: true } : await page({ after: at }, signal);
       if (signal.aborted) return;
+      read_to.current = after.to;
       const older = withOlder(nothing, before.items, !before.is_last);
       setReadType(type);
       setRange(withNewer(older, after.items, !after.is_last));
@@ -49,7 +72,7 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
   }, [place, page, type, read, stop]);
 
   const is_at_end = !loading && !range.newer && error === null;
-  useLiveEvents(agent_id, type, is_at_end, range, setRange);
+  const ended = useLiveEvents({ agent_id, type, read_to, is_at_end, setRange });
 
   const readOlder = () => {
     const [first] = range.events;
@@ -63,24 +86,35 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
     const newest = range.events.at(-1);
     if (loading || !range.newer || !newest) return;
     void read(async (signal) => {
-      const { items, is_last } = await page({ after: newest.seq }, signal);
-      if (!signal.aborted) setRange((known) => withNewer(known, items, !is_last));
+      const { items, is_last, to } = await page({ after: newest.seq }, signal);
+      if (signal.aborted) return;
+      read_to.current = to;
+      setRange((known) => withNewer(known, items, !is_last));
     });
   };
   const goTo = useCallback(
     (seq: number | null) => setPlace(({ times }) => ({ at: seq, times: times + 1 })),
     [],
   );
-  return { range, type: read_type, loading, error, readOlder, readNewer, goTo };
+  return { range, type: read_type, loading, error, ended, readOlder, readNewer, goTo };
 }
 
 type Query = { before: number } | { after: number };
-type ReadPage = (query: Query, signal: AbortSignal) => Promise<{ items: EventRecord[]; is_last: boolean }>;
+interface Page {
+  items: EventRecord[];
+  /** There are no more events in that direction. */
+  is_last: boolean;
+  /** If the page reaches the end of the log: every later event has a greater number. */
+  to: number;
+}
+type ReadPage = (query: Query, signal: AbortSignal) => Promise<Page>;
 
-/** Reads one page of the log; `is_last` if there are no more events in that direction. */
-function usePages(agent_id: string, type: EventType | undefined): ReadPage {
+function usePages(agent_id: string, type: EventType | undefined, last_seq: number): ReadPage {
+  const newest = useRef(last_seq);
+  newest.current = last_seq;
   return useCallback(
     async (query, signal) => {
+      const existing = newest.current;
       const filter = type === undefined ? {} : { type: type as unknown as EventType[] };
       const answer = await call('getLog', {
         params: { agent_id },
@@ -88,7 +122,7 @@ function usePages(agent_id: string, type: EventType | undefined): ReadPage {
         signal,
       });
       const { items } = answer as { items: EventRecord[] };
-      return { items, is_last: items.length < PAGE };
+      return { items, is_last: items.length < PAGE, to: Math.max(existing, items.at(-1)?.seq ?? 0) };
     },
     [agent_id, type],
   );
@@ -120,23 +154,30 @@ function useOneRead() {
   return { loading, error, read, stop };
 }
 
-/** Appends live events while the stretch reaches the end of the log. */
-function useLiveEvents(
-  agent_id: string,
-  type: EventType | undefined,
-  is_at_end: boolean,
-  range: LogRange,
-  setRange: Dispatch<SetStateAction<LogRange>>,
-): void {
-  const last = useRef(0);
-  last.current = range.events.at(-1)?.seq ?? 0;
+interface Live {
+  agent_id: string;
+  type: EventType | undefined;
+  read_to: RefObject<number>;
+  is_at_end: boolean;
+  setRange: Dispatch<SetStateAction<LogRange>>;
+}
+
+/** Appends live events while the range reaches the end of the log. The stream has events of all types. */
+function useLiveEvents({ agent_id, type, read_to, is_at_end, setRange }: Live): StreamEnd | null {
+  const [reason, setReason] = useState<string | null>(null);
+  const is_live = is_at_end && reason === null;
   useEffect(() => {
-    if (!is_at_end) return;
-    return streams().watchAgent(agent_id, { after: last.current }, (news) => {
-      if (news.type !== 'events') return;
+    if (!is_live) return;
+    return streams().watchAgent(agent_id, { after: read_to.current }, (news) => {
+      if (news.type !== 'events') {
+        setReason(news.type === 'gone' ? 'This agent was deleted.' : news.error);
+        return;
+      }
       const events = news.frames.map(({ data }) => data as unknown as EventRecord);
+      read_to.current = events.at(-1)?.seq ?? read_to.current;
       const matching = type === undefined ? events : events.filter((event) => event.type === type);
       if (matching.length > 0) setRange((known) => withNewer(known, matching, false));
     });
-  }, [agent_id, type, is_at_end, setRange]);
+  }, [agent_id, type, read_to, is_live, setRange]);
+  return reason === null ? null : { reason, retry: () => setReason(null) };
 }

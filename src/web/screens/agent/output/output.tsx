@@ -10,9 +10,9 @@ import { toPattern } from '../../../transcript/find.ts';
 import type { Lines as LogLines } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
-import { hasModifier, isTyping, MOD } from '../../../ui/keys.ts';
+import { hasModifier, isOverlayOpen, isTyping, MOD } from '../../../ui/keys.ts';
 import { useNarrow } from '../../../ui/media.ts';
-import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { Empty, Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
 import { ToEnd } from '../../../ui/to-end.tsx';
 import { ChosenBar } from './chosen-bar.tsx';
 import { Download } from './download.tsx';
@@ -49,7 +49,7 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
   useMarkSeen(agent.id, log.view.last_seq, follows);
   useKeys({ find: find.open, end: () => list.current?.toEnd() });
 
-  if (lines.last === 0) return <NoLines agent={agent} failure={log.failure} loaded={loaded} />;
+  if (lines.last === 0) return <NoLines agent={agent} log={log} loaded={loaded} />;
   return (
     <>
       <FailureBar agent={agent} onFirstError={errors.count > 0 ? errors.first : null} />
@@ -88,25 +88,13 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
           </ToEnd>
         )}
       </div>
-      {log.failure !== null && (
-        <p role="alert" className="border-line border-t px-3 py-1 text-failed">
-          {log.failure}
-        </p>
-      )}
+      {log.failure !== null && <NotLive reason={log.failure} retry={log.retry} />}
     </>
   );
 }
 
-function NoLines({
-  agent,
-  failure,
-  loaded,
-}: {
-  agent: AgentRecord;
-  failure: string | null;
-  loaded: boolean;
-}) {
-  if (failure !== null) return <Failed error={new Error(failure)} />;
+function NoLines({ agent, log, loaded }: { agent: AgentRecord; log: AgentLog; loaded: boolean }) {
+  if (log.failure !== null) return <Failed error={new Error(log.failure)} retry={log.retry} />;
   if (!loaded) return <Skeleton rows={12} height="h-4" />;
   return (
     <Empty title={emptyTitles[agent.status] ?? 'This agent printed nothing.'} cli={`svc logs ${agent.id}`} />
@@ -363,7 +351,7 @@ function useKeys(acts: { find: () => void; end: () => void }) {
       const in_find = event.target instanceof Element && event.target.closest('search') !== null;
       if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'f') {
         // Pressed again, it opens the browser's own find.
-        if (in_find || document.querySelector('[role="dialog"]')) return;
+        if (in_find || isOverlayOpen()) return;
         event.preventDefault();
         find();
         return;

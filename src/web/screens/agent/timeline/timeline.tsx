@@ -8,7 +8,7 @@ import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { Disclosure } from '../../../ui/disclosure.tsx';
 import { Segmented } from '../../../ui/segmented.tsx';
-import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { Empty, Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
 import { useNow } from '../../../ui/time.tsx';
 import { Bars, LANES_PX } from './bars.tsx';
 import { buildEntries, entriesAt, listMoments } from './entries.ts';
@@ -21,8 +21,14 @@ const WIDTH_MIN_PX = 320;
 
 export function TimelineTab({ agent }: { agent: AgentRecord }) {
   const log = useAgentLog(agent.id);
-  if (log.view.sessions.length > 0) return <Timeline agent={agent} view={log.view} />;
-  if (log.failure !== null) return <Failed error={new Error(log.failure)} />;
+  if (log.view.sessions.length > 0)
+    return (
+      <>
+        {log.failure !== null && <NotLive reason={log.failure} retry={log.retry} />}
+        <Timeline agent={agent} view={log.view} />
+      </>
+    );
+  if (log.failure !== null) return <Failed error={new Error(log.failure)} retry={log.retry} />;
   if (log.view.last_seq < agent.last_seq) return <Skeleton />;
   return (
     <Empty
