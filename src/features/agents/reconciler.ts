@@ -66,12 +66,16 @@ export class Reconciler {
     });
   }
 
-  /** Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. */
+  /**
+   * Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. The end
+   * counts whatever its number, because the node's disk may have lost facts that are committed here.
+   */
   async reconcile(session_id: string, fact: SessionFact): Promise<void> {
     await this.#core.store.write(async (tx) => {
       const session = await findSession(tx, session_id);
-      if (!session || session.state === 'ended' || fact.number <= session.fact) return;
       const { body } = fact;
+      if (!session || session.state === 'ended') return;
+      if (fact.number <= session.fact && body.kind !== 'ended') return;
       if (body.kind === 'started') await this.#started(tx, session, body.pid, body.started_at_ms);
       else if (body.kind === 'ended') await this.#ended(tx, session, body.end);
       else if (body.kind === 'trouble') {
@@ -85,7 +89,7 @@ export class Reconciler {
         );
         await this.#core.records.publish(tx, session.agent_id);
       }
-      updateSession(tx, session.num, { fact: fact.number });
+      updateSession(tx, session.num, { fact: Math.max(fact.number, session.fact) });
       tx.wake('sessions', session_id);
     });
   }
