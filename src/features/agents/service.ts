@@ -199,7 +199,8 @@ export class Agents {
       shares: () => false,
     };
     const owner = { user_id: caller.user_id, principal: toPrincipal(caller) };
-    await prepareWorkdir(this.#core, agent_id, request, rights, async (worktree) => {
+    const ids = { agent_id, worktree_id: agent_id };
+    await prepareWorkdir(this.#core, ids, request, rights, async (worktree) => {
       if (!may_be_taken) await deleteNamesakes();
       await this.#core.store.write((tx) => insertNew(this.#core, tx, agent_id, owner, request, worktree));
     });
