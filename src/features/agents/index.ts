@@ -76,7 +76,10 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       ...forgetting.intentHandlers(),
       ...worktreeIntents(own),
     },
-    start: () => main.attach(sink),
+    start: async () => {
+      await pending.resumeRestarts();
+      await main.attach(sink);
+    },
     close: async () => {
       own.summaries.close();
       await main.detach();

@@ -27,10 +27,11 @@ import { type AgentStatus, finalStatus } from './rules.ts';
 import { isMeasured } from './summaries.ts';
 
 /**
- * Whether a kept start must still be carried out after this session's end. A session that never ran was itself that start.
+ * Whether a kept start must still be carried out after this session's end. A session that never ran was itself that start,
+ * unless it was stopped for a restart.
  */
-function hasPendingStart({ pending, pending_request }: AgentRow, { state }: SessionRow): boolean {
-  return pending_request !== null && pending !== 'stop' && state !== 'starting';
+function hasPendingStart({ pending, pending_request }: AgentRow, { state, stopping }: SessionRow): boolean {
+  return pending_request !== null && pending !== 'stop' && (state !== 'starting' || stopping === 1);
 }
 
 export class Reconciler {
@@ -149,8 +150,8 @@ export class Reconciler {
       cleanup: null,
       progress: null,
       leftovers: '[]',
-      // A stop that was requested in the meantime is still pending.
-      ...(agent.pending !== 'stop' && nothingPending),
+      // A stop or restart that was requested in the meantime is still pending.
+      ...(agent.pending !== 'stop' && session.stopping !== 1 && nothingPending),
       started_at: started_at_ms,
       ended_at: null,
       updated_at: this.#core.clock.now(),

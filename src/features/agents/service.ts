@@ -281,8 +281,7 @@ export class Agents {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#findOperable(caller, agent_id);
     const request = { kind: 'restart', principal: toPrincipal(caller), grace_ms, session_id } as const;
-    const carryOut = () => this.#lifecycle.restartAndWait(find, request.principal, grace_ms, session_id);
-    await this.#pending.request(find, request, carryOut);
+    await this.#pending.request(find, request, () => this.#pending.restartAndWait(find, request));
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
