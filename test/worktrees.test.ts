@@ -414,3 +414,16 @@ test('worktrees survive a crash of the service unchanged', async () => {
     files: [{ path: 'new', status: 'untracked' }],
   });
 });
+
+test('a service that is killed before it recorded the new agent removes its worktree and branch', async () => {
+  const before = git(repo, 'worktree', 'list');
+  await plane.kill('SIGKILL');
+  await plane.start({ SVC_FAILPOINT: 'worktree_made:kill' });
+  await expect(worktree()).rejects.toThrow();
+  await plane.ended();
+  expect(git(repo, 'worktree', 'list')).not.toBe(before);
+  const branches = git(repo, 'branch').split('\n').length;
+  await plane.start();
+  await expect.poll(() => git(repo, 'worktree', 'list')).toBe(before);
+  await expect.poll(() => git(repo, 'branch').split('\n').length).toBe(branches - 1);
+});

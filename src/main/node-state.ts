@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { KeyedQueue } from '../base/async.ts';
 import { writeFileAtomic } from '../base/files.ts';
 import type { LinkPosition } from '../link/wire.ts';
 
@@ -13,6 +14,7 @@ const stateSchema = z.object({
 /** The id of the node's disk, and the position of the latest link. */
 export class NodeState {
   readonly #path: string;
+  readonly #writes = new KeyedQueue();
   #state: z.infer<typeof stateSchema>;
 
   private constructor(path: string, state: z.infer<typeof stateSchema>) {
@@ -40,13 +42,16 @@ export class NodeState {
     return this.#state.latest;
   }
 
-  /** Stores the position, and resolves when it is on disk. */
+  /** Stores the position, and resolves when it or a later one is on disk. */
   async set(latest: LinkPosition): Promise<void> {
     this.#state = { ...this.#state, latest };
     await this.#write();
   }
 
+  /** One at a time, so that the file never goes back to an earlier position. */
   #write(): Promise<void> {
-    return writeFileAtomic(this.#path, `${JSON.stringify(this.#state)}\n`);
+    return this.#writes.run(this.#path, () =>
+      writeFileAtomic(this.#path, `${JSON.stringify(this.#state)}\n`),
+    );
   }
 }

@@ -111,6 +111,7 @@ function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandler
     collect_message: carryOut,
     push: carryOut,
     forget_owner: carryOut,
+    discard_worktree: carryOut,
   };
   return { start: carryOut, stop: carryOut, input, forget: carryOut, ...others };
 }

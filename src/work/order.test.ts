@@ -94,6 +94,7 @@ async function openOutbox() {
     'collect_message',
     'push',
     'forget_owner',
+    'discard_worktree',
   ];
   const handlers = Object.fromEntries(kinds.map((kind) => [kind, carryOut])) as unknown as IntentHandlers;
   await outbox.open({ ...handlers, input: async (intent) => carryOut(intent).then(() => 0) });

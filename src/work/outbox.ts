@@ -9,6 +9,7 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
+import type { WorktreeRequest } from '../core/node.ts';
 import { isUnreachable, Problem, problems, retryLevel } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
@@ -32,6 +33,8 @@ export interface IntentPayloads {
   discard: { agent_id: string };
   /** Deletes a node's data of a deleted user or team. The lane consists of the owner and the node. */
   forget_owner: { owner_id: string };
+  /** Removes a worktree if it was made for an agent that was not inserted. The lane is the agent's. */
+  discard_worktree: WorktreeRequest;
   /**
    * Carries out a request for an agent whose node did not answer. The lane is the agent's, and its row contains the
    * request.
@@ -75,6 +78,7 @@ interface IntentAnswers {
   forget: unknown;
   discard: unknown;
   forget_owner: unknown;
+  discard_worktree: unknown;
   pursue: unknown;
   prepare: unknown;
   collect: unknown;

@@ -84,6 +84,27 @@ test('reads a truncated spool to its last byte before the session ends', async (
   await ingest.close();
 });
 
+test('the end of a session counts, after its last byte, even if its number is that of a committed fact', async () => {
+  const { ingest, stored, ended } = world({ stdout: 'committedlast\n', stderr: '' });
+  ingest.follow('ses_1', [{ ...end({ stdout: 14, stderr: 0 }), number: 1 }]);
+  await ended;
+  expect(stored).toEqual(['last\n']);
+  await ingest.close();
+});
+
+test('the end of a session counts even if its number is that of a fact that was not handled yet', async () => {
+  const { ingest, ended } = world({ stdout: 'committed', stderr: '' });
+  const { body: _, ...fact } = end({ stdout: 9, stderr: 0 });
+  const warning = { kind: 'trouble', code: 'pump_restarted', error: '', details: {} } as const;
+  ingest.follow(
+    'ses_1',
+    [2, 3].map((number) => ({ ...fact, number, body: warning })),
+  );
+  ingest.follow('ses_1', [end({ stdout: 9, stderr: 0 })]);
+  await ended;
+  await ingest.close();
+});
+
 test('a wake about one stream reads only that stream, and the end of the session reads both', async () => {
   const { ingest, stored, reads, ended, spools } = world({ stdout: 'committed', stderr: '' });
   ingest.follow('ses_1');

@@ -42,12 +42,15 @@ export class SessionReader {
     });
   }
 
-  /** Adds a fact unless it is already known. Throws if there are too many. */
+  /** Adds a fact unless it is already known. The end comes last, whatever its number. Throws if there are too many. */
   add(fact: SessionFact): void {
-    if (this.#facts.some((known) => known.number === fact.number)) return;
+    const is_end = isEnd(fact);
+    const isKnown = (known: SessionFact) =>
+      isEnd(known) === is_end && (is_end || known.number === fact.number);
+    if (this.#facts.some(isKnown)) return;
     if (this.#facts.length >= limits.ingest_facts_max) throw new Error('too many facts of one session');
     this.#facts.push(fact);
-    this.#facts.sort((a, b) => a.number - b.number);
+    this.#facts.sort((a, b) => Number(isEnd(a)) - Number(isEnd(b)) || a.number - b.number);
   }
 
   /** `stream`: only this stream may have more bytes; absent: both may. */
@@ -169,9 +172,17 @@ export class SessionReader {
     this.#options.node.committed(this.#id, sizes, fact);
   }
 
+  /**
+   * Drops the facts that are committed. The end of a session that the plane still follows is not: if the node's disk lost
+   * facts in a power failure or a rollback, the node gives it the number of an earlier one.
+   */
   #forgetFacts(up_to: number): void {
-    while (this.#facts[0] && this.#facts[0].number <= up_to) this.#facts.shift();
+    while (this.#facts[0] && this.#facts[0].number <= up_to && !isEnd(this.#facts[0])) this.#facts.shift();
   }
+}
+
+function isEnd({ body }: SessionFact): boolean {
+  return body.kind === 'ended';
 }
 
 /** The session's end if the last of these facts reports it, or null. */

@@ -17,6 +17,7 @@ import {
   type RestartPolicy,
   type WorktreeMode,
 } from './rules.ts';
+import { keepWorktree } from './unused-worktrees.ts';
 
 export interface CreateAgent {
   name: string;
@@ -125,6 +126,7 @@ export async function insertNew(
   await core.events.create(tx, num);
   await core.extensions.onAgentCreated(tx, { id, num }, { prompt: request.prompt, user_id });
   const row = (await findAgent(tx, id))!;
+  if (request.worktree_mode === 'create_worktree') await keepWorktree(core, tx, id);
   const details = { name: row.name, command: row.command };
   const { workdir } = row;
   await core.audit.record(tx, { event: 'agent_created', agent_id: id, workdir, ...principal, details });

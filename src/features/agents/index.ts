@@ -15,6 +15,7 @@ import { restartFacts, restartTimers } from './restarts.ts';
 import type { Secrets } from './secrets.ts';
 import { SeenMarks } from './seen.ts';
 import { Agents } from './service.ts';
+import { worktreeIntents } from './unused-worktrees.ts';
 import { AgentWaits } from './waiting.ts';
 
 /** The readers of one node's sessions. */
@@ -73,8 +74,16 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
     },
     facts: { 'agent-restarts': restartFacts(own) },
     timers: restartTimers(own, lifecycle),
-    intents: { ...lifecycle.intentHandlers(), ...pending.intentHandlers(), ...forgetting.intentHandlers() },
-    start: () => main.attach(sink),
+    intents: {
+      ...lifecycle.intentHandlers(),
+      ...pending.intentHandlers(),
+      ...forgetting.intentHandlers(),
+      ...worktreeIntents(own),
+    },
+    start: async () => {
+      await pending.resumeRestarts();
+      await main.attach(sink);
+    },
     close: async () => {
       own.summaries.close();
       await main.detach();

@@ -93,13 +93,15 @@ export class Lifecycle {
 
   /**
    * Starts an agent and waits until its process runs or has failed, at most `limits.status_wait_ms` after the node's answer.
-   * `session_id`: derived from an idempotency key; a repetition waits for the same session. Throws `node_unreachable` if the
-   * node stops answering; the intent is kept.
+   * `session_id`: derived from an idempotency key; a repetition waits for the same session. `next`: what `stopAndWait` has
+   * stored; throws `agent is not running` if a later request has withdrawn it. Throws `node_unreachable` if the node stops
+   * answering; the intent is kept.
    */
   async startAndWait(
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     session_id?: string,
+    next: string | null = null,
   ): Promise<void> {
     const generated_id = newId('ses');
     const begun = await this.#core.store.write(async (tx) => {
@@ -110,6 +112,7 @@ export class Lifecycle {
       // Join a start that its node has not answered.
       if (row.pending !== null && (await this.isUnanswered(tx, row, 'start')))
         return { node_id, session_id: row.session_id!, intent_id: null };
+      if (next !== null && row.pending_request !== next && !isLive(row)) throw problems.agentNotRunning();
       updateAgent(tx, row.num, { restart_count: 0 });
       const fresh =
         session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : generated_id;
@@ -143,43 +146,39 @@ export class Lifecycle {
 
   /**
    * Stops all processes of the agent, and waits until they are gone and the last byte is committed. `grace_ms`: between TERM
-   * and KILL. Throws `agent is not running`, and `agent_processes_survived` if a process cannot be ended.
+   * and KILL. `next`: the request to store as `pending_request` together with the stop. Without it, this withdraws the one
+   * of an earlier stop, so that the last request wins. Throws `agent is not running`, and `agent_processes_survived` if a
+   * process cannot be ended.
    */
   async stopAndWait(
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     grace_ms: number,
+    next: string | null = null,
   ): Promise<void> {
     const { store } = this.#core;
     const row = await store.read(find);
+    const replaceNext = () => store.write(async (tx) => this.#replaceNext(tx, await find(tx), next));
+    if (!isLive(row) && row.pending_request !== null && (await replaceNext())) return;
     const session_id = liveSession(row);
-    let stop = this.#stops.get(session_id);
-    if (!stop) {
-      stop = this.#stopOnNode(find, principal, grace_ms, session_id).finally(() =>
+    const joined = this.#stops.get(session_id);
+    const stop =
+      joined ??
+      this.#stopOnNode(find, principal, grace_ms, session_id, next).finally(() =>
         this.#stops.delete(session_id),
       );
-      this.#stops.set(session_id, stop);
-    }
+    this.#stops.set(session_id, stop);
+    if (joined !== undefined) await replaceNext();
     const { survivors } = await this.whileReachable(row.node_id, stop);
     if (survivors.length > 0) throw agentProcessesSurvived(survivors);
     await this.whileReachable(row.node_id, this.waitUntilEnded(session_id, limits.status_wait_ms));
   }
 
-  /** Stops the agent if it runs, and starts it. A repeated request does not stop it again. */
-  async restartAndWait(
-    find: (reader: Reader) => Promise<AgentRow>,
-    principal: Principal,
-    grace_ms: number,
-    session_id?: string,
-  ): Promise<void> {
-    const needs_no_stop = await this.#core.store.read(async (reader) => {
-      const row = await find(reader);
-      const repeated = session_id !== undefined && (await this.isRepeated(reader, session_id));
-      const starts = row.pending !== null && (await this.isUnanswered(reader, row, 'start'));
-      return !isLive(row) || repeated || starts;
-    });
-    if (!needs_no_stop) await this.stopAndWait(find, principal, grace_ms).catch(ignoreNotRunning);
-    await this.startAndWait(find, principal, session_id);
+  /** Replaces what follows the agent's stop, unless a request is shown as pending. Returns whether it changed. */
+  #replaceNext(tx: Tx, { num, pending, pending_request }: AgentRow, next: string | null): boolean {
+    if (pending !== null || pending_request === next) return false;
+    updateAgent(tx, num, { pending_request: next });
+    return true;
   }
 
   /** Resolves to whether the session ends within the time. */
@@ -217,12 +216,15 @@ export class Lifecycle {
     principal: Principal,
     grace_ms: number,
     session_id: string,
+    next: string | null,
   ): Promise<StopReport> {
     const { store, outbox } = this.#core;
     const intent_id = await store.write(async (tx) => {
       const row = await find(tx);
       if (liveSession(row) !== session_id) throw problems.agentNotRunning();
-      return this.enqueueStop(tx, row, principal, grace_ms);
+      const id = await this.enqueueStop(tx, row, principal, grace_ms);
+      updateAgent(tx, row.num, { pending_request: next });
+      return id;
     });
     return (await outbox.outcome(intent_id)) as StopReport;
   }

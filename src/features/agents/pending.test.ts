@@ -263,6 +263,131 @@ test('input and delete are rejected and change nothing', async () => {
   expect(node.stdin(agent.session_id!).toString()).toBe('y');
 });
 
+describe('a restart whose stop takes time', () => {
+  let agent: Agent;
+  let stops: number;
+  /** Lets the stop continue. */
+  let go: () => void;
+
+  beforeEach(async () => {
+    agent = await fixture.create({ start: true });
+    const { stop } = node;
+    stops = 0;
+    const { promise: held, resolve } = Promise.withResolvers<void>();
+    go = resolve;
+    node.stop = async (session_id) => {
+      stops += 1;
+      await held;
+      return stop.call(node, session_id);
+    };
+  });
+
+  /** Requests a restart, and waits until the node stops the session. */
+  async function restarting(): Promise<{ restart: Promise<unknown> }> {
+    const restart = ask('restart', agent.id);
+    restart.catch(() => {});
+    await vi.waitFor(() => expect(stops).toBe(1), SOON);
+    return { restart };
+  }
+
+  test('is not shown as pending', async () => {
+    const { restart } = await restarting();
+    expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', pending: null });
+    go();
+    expect(await restart).toMatchObject({ status: 'running', pending: null, session_count: 2 });
+    await settles(agent.id, { status: 'running', session_count: 2 });
+    expect(await audited()).not.toContain('agent_request_kept');
+  });
+
+  test('starts the agent even if the plane ends in the meantime', async () => {
+    const { restart } = await restarting();
+    await fixture.close();
+    await expect(restart).rejects.toMatchObject({ code: 'draining' });
+    await fixture.open();
+    expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', pending: 'restart' });
+    go();
+    await settles(agent.id, { status: 'running', session_count: 2 });
+  });
+
+  test('starts the agent even if the plane ends after the stop', async () => {
+    await restarting();
+    await fixture.close();
+    go();
+    await vi.waitFor(() => expect(node.views.get(agent.session_id!)!.phase).toBe('ended'), SOON);
+    await fixture.open();
+    await settles(agent.id, { status: 'running', session_count: 2 });
+  });
+
+  test('does not start the agent if it is stopped in the meantime', async () => {
+    const { restart } = await restarting();
+    const stop = ask('stop', agent.id);
+    // The stop has joined the other one.
+    await vi.waitFor(async () => expect(await unshown()).toBeNull(), SOON);
+    go();
+    expect(await stop).toMatchObject({ status: 'cancelled' });
+    await expect(restart).rejects.toMatchObject({ code: 'agent_not_running' });
+    await fixture.close();
+    await fixture.open();
+    await settles(agent.id, { status: 'cancelled', session_count: 1 });
+    expect(stops).toBe(1);
+  });
+
+  test('can be withdrawn after the plane ended in the meantime', async () => {
+    await restarting();
+    await fixture.close();
+    await fixture.open();
+    await fixture.agents.withdraw(ANA, agent.id);
+    go();
+    // The node had begun to stop it.
+    await vi.waitFor(async () => expect((await fixture.get(agent.id)).ended_at).not.toBeNull(), SOON);
+    await settles(agent.id, { session_count: 1 });
+  });
+
+  test('is kept if the node disconnects in the meantime', async () => {
+    const { restart } = await restarting();
+    leave();
+    await expect(restart).rejects.toMatchObject({ ...UNREACHABLE, pending: 'restart' });
+    expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', pending: 'restart' });
+    comeBack();
+    go();
+    await settles(agent.id, { status: 'running', session_count: 2 });
+  });
+
+  test('does not start the agent next to a process that survived', async () => {
+    node.stop = async () => ({ cleanup: 'swept', survivors: [7] as never[] });
+    await expect(ask('restart', agent.id)).rejects.toMatchObject({ code: 'agent_processes_survived' });
+    expect(await unshown()).toBeNull();
+    await fixture.close();
+    await fixture.open();
+    await settles(agent.id, { status: 'running', session_count: 1 });
+  });
+
+  async function unshown(): Promise<string | null> {
+    const query = fixture.store.read((reader) =>
+      reader.get(reader.sql.selectFrom('agents').select('pending_request')),
+    );
+    return (await query)!.pending_request;
+  }
+});
+
+test.each(['before', 'during'] as const)('restarts an agent that starts %s its stop', async (when) => {
+  const agent = await fixture.create();
+  const { start, stop } = node;
+  node.start = async (launch) => {
+    node.addSession(launch);
+    node.start = start;
+    return node.views.get(launch.session_id)!;
+  };
+  const starting = ask('start', agent.id);
+  await vi.waitFor(() => expect(node.views.size).toBe(1), SOON);
+  node.stop = async (session_id) => {
+    if (when === 'during') node.sendFact(session_id, { kind: 'started', pid: 7, started_at_ms: 1 });
+    return stop.call(node, session_id);
+  };
+  expect(await ask('restart', agent.id)).toMatchObject({ status: 'running', session_count: 2 });
+  await starting;
+});
+
 describe('forgetting', () => {
   test('lists the remaining sessions, and ends them when the node comes back', async () => {
     const agent = await fixture.create({ start: true });

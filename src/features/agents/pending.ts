@@ -5,6 +5,9 @@
  *
  * One case is different: if the link breaks during a command, the intent of the session (`start` or `stop`) may or may not
  * have reached the node. A later request joins this intent if it asks for the same thing, and withdraws it otherwise.
+ *
+ * A restart is kept also if the node answers, because it takes two transactions: the stop, and then the start. Clients do not
+ * see it, unless the plane was killed in between; then the next one shows it as pending.
  */
 
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -13,9 +16,9 @@ import { agentProcessesSurvived, isUnreachable, Problem, problems } from '../../
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AgentCore, Principal } from './core.ts';
-import type { Lifecycle } from './lifecycle.ts';
+import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
-import { type AgentRow, findAgent, findSession, updateAgent } from './queries/agents.ts';
+import { type AgentRow, findAgent, findSession, unshownRequests, updateAgent } from './queries/agents.ts';
 import { isLive, nothingPending } from './records.ts';
 import type { PendingKind } from './rules.ts';
 
@@ -69,7 +72,7 @@ export class Pending {
       if (!(error instanceof Problem) || !isUnreachable(error)) throw error;
       const was_stored = await store.write(async (tx) => {
         const now = await find(tx);
-        if (await this.#isSuperseded(tx, now, pending_request.kind, earlier)) return false;
+        if (await this.#isSuperseded(tx, now, pending_request, earlier)) return false;
         await this.#keep(tx, now, pending_request);
         return true;
       });
@@ -77,6 +80,54 @@ export class Pending {
       const { kind, code, message } = error.kind === 'bad_gateway' ? problems.nodeUnreachable() : error;
       throw new Problem(kind, code, message, was_stored ? { pending: pending_request.kind } : {});
     }
+  }
+
+  /**
+   * Stops the agent if it runs, and starts it. A repeated request does not stop it again. Throws `agent is not running` if
+   * the agent was stopped in the meantime.
+   */
+  async restartAndWait(find: Find, request: StoredRequest): Promise<void> {
+    const { store } = this.#core;
+    const { principal, grace_ms, session_id } = request;
+    const lifecycle = this.#lifecycle;
+    const { id, needs_stop } = await store.read(async (reader) => {
+      const row = await find(reader);
+      const repeated = session_id !== undefined && (await lifecycle.isRepeated(reader, session_id));
+      const starts = row.pending !== null && (await lifecycle.isUnanswered(reader, row, 'start'));
+      return { id: row.id, needs_stop: isLive(row) && !repeated && !starts };
+    });
+    const next = JSON.stringify(request);
+    try {
+      const stop = needs_stop && lifecycle.stopAndWait(find, principal, grace_ms, next);
+      const stopped = stop && (await stop.then(() => true, ignoreNotRunning));
+      await lifecycle.startAndWait(find, principal, session_id, stopped ? next : null);
+    } catch (error) {
+      const failed = error instanceof Problem && !isUnreachable(error);
+      // A plane that shuts down leaves it to the next one.
+      if (failed && error.code !== problems.draining().code) await this.#dropRestart(id, next);
+      throw error;
+    }
+  }
+
+  /** Continues the restarts during which the last plane ended. Call it before intents are carried out. */
+  async resumeRestarts(): Promise<void> {
+    const { store, outbox, records, clock } = this.#core;
+    await store.write(async (tx) => {
+      for (const row of await unshownRequests(tx)) {
+        const { kind } = parseRequest(row.pending_request!);
+        updateAgent(tx, row.num, { pending: kind, updated_at: clock.now() });
+        if (!(await outbox.isPending(tx, row.id, 'pursue')))
+          await outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
+        await records.publish(tx, row.id);
+      }
+    });
+  }
+
+  async #dropRestart(agent_id: string, next: string): Promise<void> {
+    await this.#core.store.write(async (tx) => {
+      const row = await findAgent(tx, agent_id);
+      if (row?.pending === null && row.pending_request === next) updateAgent(tx, row.num, nothingPending);
+    });
   }
 
   /** Removes the kept request. Idempotent. */
@@ -116,9 +167,16 @@ export class Pending {
   }
 
   /** Whether a later request was accepted while this one waited for the node. The last request wins. */
-  async #isSuperseded(reader: Reader, row: AgentRow, kind: PendingKind, earlier: Earlier): Promise<boolean> {
+  async #isSuperseded(
+    reader: Reader,
+    row: AgentRow,
+    request: StoredRequest,
+    earlier: Earlier,
+  ): Promise<boolean> {
+    const { kind } = request;
     const now = await this.#unansweredRequests(reader, row);
-    if (now.pending_request !== null && now.pending_request !== earlier.pending_request) return true;
+    const known = [null, earlier.pending_request, JSON.stringify(request)];
+    if (!known.includes(now.pending_request)) return true;
     if (kind === 'start') return now.stop && !earlier.stop;
     if (kind === 'stop') return now.start && !earlier.start;
     return false;
@@ -127,7 +185,8 @@ export class Pending {
   async #keep(tx: Tx, row: AgentRow, pending_request: StoredRequest): Promise<void> {
     const { outbox, timers } = this.#core;
     const { kind } = pending_request;
-    if (kind === 'stop' && !isLive(row) && row.pending === null) throw problems.agentNotRunning();
+    const is_kept = row.pending !== null || row.pending_request !== null;
+    if (kind === 'stop' && !isLive(row) && !is_kept) throw problems.agentNotRunning();
     if (kind === 'start') await this.#withdraw(tx, row, ['stop']);
     if (kind === 'stop') {
       await this.#withdraw(tx, row, ['start']);

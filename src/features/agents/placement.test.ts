@@ -7,6 +7,7 @@ import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
 import type { CreateAgent } from './creation.ts';
 import { prepareWorkdir } from './placement.ts';
 import { updateAgent } from './queries/agents.ts';
+import { keepWorktree } from './unused-worktrees.ts';
 
 let fixture: FeaturesFixture;
 let node: ScriptedNode;
@@ -89,14 +90,11 @@ test('reports to the node that the plane has recorded a shared worktree', async 
   };
   const request = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree' } as const;
   const repository = { worktree_repo: null, worktree_ref: null };
+  const ids = { agent_id: 'agt_x', worktree_id: 'agt_x' };
   const rights = { may_use_all: false, owner: BEN.user_id, mayOperate: async () => true, shares: () => true };
   for (const workdir of ['/trees/feature/', '/trees/other']) {
-    await prepareWorkdir(
-      fixture.core,
-      'agt_x',
-      { ...request, ...repository, workdir },
-      rights,
-      async () => {},
+    await prepareWorkdir(fixture.core, ids, { ...request, ...repository, workdir }, rights, () =>
+      fixture.store.write((tx) => keepWorktree(fixture.core, tx, 'agt_x')),
     );
   }
   expect(recorded_flags).toEqual([true, false]);

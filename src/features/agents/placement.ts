@@ -1,14 +1,16 @@
 /** Decides where a new agent may work, and whether an existing agent may still work in its folder. */
 import { basename } from 'node:path';
+import { failpoint } from '../../base/failpoint.ts';
 import { idFrom } from '../../base/ids.ts';
 import type { Worktree } from '../../core/node.ts';
-import { Problem, problems } from '../../core/problem.ts';
+import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
 import { areRoot } from '../../store/users.ts';
 import type { AgentBase } from './core.ts';
 import type { CreateAgent } from './creation.ts';
 import { type AgentRow, agentsInFolder, agentsOfWorktree, findAgent } from './queries/agents.ts';
 import { isLive } from './records.ts';
+import { keepWorktree, recordWorktree } from './unused-worktrees.ts';
 
 /** Determines which worktrees of other agents a new agent may use. */
 export interface WorktreeRights {
@@ -27,14 +29,21 @@ type PlacementRequest = Pick<
   'name' | 'node_id' | 'workdir' | 'worktree_mode' | 'worktree_repo' | 'worktree_ref'
 >;
 
+export interface PlacementIds {
+  /** The new agent's. */
+  agent_id: string;
+  /** The id for which the node makes the worktree: the new agent's, or the one that the agents of a run's member share. */
+  worktree_id: string;
+}
+
 /**
  * Checks or creates the workdir, and then calls `insert` to insert the agent's row. Until then, no other agent gets a
- * worktree at the same path. Throws `workdir path must be within allowed safe paths`, `no_local_node` and
- * the node's errors.
+ * worktree at the same path. A worktree for which `insert` inserts no agent is removed. Throws `workdir path must be
+ * within allowed safe paths`, `no_local_node` and the node's errors.
  */
 export async function prepareWorkdir<T>(
   core: AgentBase,
-  agent_id: string,
+  ids: PlacementIds,
   request: PlacementRequest,
   rights: WorktreeRights,
   insert: (worktree: Worktree) => Promise<T>,
@@ -42,22 +51,45 @@ export async function prepareWorkdir<T>(
   const { workdir } = request;
   const node_id = core.nodes.choose(request.node_id);
   const { folders } = core.nodes.get(node_id);
-  const { store } = core;
   if (request.worktree_mode !== 'create_worktree') {
     if (workdir === null || workdir === '') throw problems.workdirRequired();
     const { path, below_worktree_root } = await folders.resolve(workdir);
     if (below_worktree_root && !rights.may_use_all) {
-      await store.read((reader) => assertWorktreeAccess(reader, node_id, path, rights.mayOperate));
+      await core.store.read((reader) => assertWorktreeAccess(reader, node_id, path, rights.mayOperate));
     }
     return insert({ workdir, repo: null, branch: null, base: null });
   }
-  const { name, worktree_repo: repo, worktree_ref: ref } = request;
-  const make = (at: string | null, recorded = false) =>
-    folders.createWorktree({ agent_id, name, workdir: at, repo, ref, owner: rights.owner, recorded });
+  return core.worktrees.run(ids.worktree_id, () => prepareWorktree(core, ids, request, rights, insert));
+}
+
+async function prepareWorktree<T>(
+  core: AgentBase,
+  { agent_id, worktree_id }: PlacementIds,
+  request: PlacementRequest,
+  rights: WorktreeRights,
+  insert: (worktree: Worktree) => Promise<T>,
+): Promise<T> {
+  const { store } = core;
+  const { name, workdir, worktree_repo: repo, worktree_ref: ref } = request;
+  const node_id = core.nodes.choose(request.node_id);
+  const { folders } = core.nodes.get(node_id);
+  const make = async (at: string | null, recorded = false) => {
+    const { owner } = rights;
+    const wanted = { agent_id: worktree_id, name, workdir: at, repo, ref, owner, recorded };
+    await recordWorktree(core, node_id, agent_id, wanted);
+    const worktree = await folders.createWorktree(wanted).catch(async (error: unknown) => {
+      // The node has undone it, unless its answer is unknown.
+      if (error instanceof Problem && !isUnreachable(error))
+        await store.write((tx) => keepWorktree(core, tx, agent_id));
+      throw error;
+    });
+    failpoint('worktree_made');
+    return worktree;
+  };
   // The node derives the name of the folder from the agent.
   if (workdir === null || workdir === '') return insert(await make(workdir));
   const { path } = await folders.resolve(workdir, { to_create: true });
-  return core.worktrees.hold(node_id, path, agent_id, async () => {
+  return core.worktrees.hold(node_id, path, worktree_id, async () => {
     const recorded = await store.read(async (reader) => {
       await assertPathFree(reader, node_id, path, rights.shares);
       // An agent that runs there would suddenly be in the new worktree.

@@ -27,10 +27,11 @@ import { type AgentStatus, finalStatus } from './rules.ts';
 import { isMeasured } from './summaries.ts';
 
 /**
- * Whether a kept start must still be carried out after this session's end. A session that never ran was itself that start.
+ * Whether a kept start must still be carried out after this session's end. A session that never ran was itself that start,
+ * unless it was stopped for a restart.
  */
-function hasPendingStart({ pending, pending_request }: AgentRow, { state }: SessionRow): boolean {
-  return pending_request !== null && pending !== 'stop' && state !== 'starting';
+function hasPendingStart({ pending, pending_request }: AgentRow, { state, stopping }: SessionRow): boolean {
+  return pending_request !== null && pending !== 'stop' && (state !== 'starting' || stopping === 1);
 }
 
 export class Reconciler {
@@ -66,12 +67,16 @@ export class Reconciler {
     });
   }
 
-  /** Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. */
+  /**
+   * Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. The end
+   * counts whatever its number, because the node's disk may have lost facts that are committed here.
+   */
   async reconcile(session_id: string, fact: SessionFact): Promise<void> {
     await this.#core.store.write(async (tx) => {
       const session = await findSession(tx, session_id);
-      if (!session || session.state === 'ended' || fact.number <= session.fact) return;
       const { body } = fact;
+      if (!session || session.state === 'ended') return;
+      if (fact.number <= session.fact && body.kind !== 'ended') return;
       if (body.kind === 'started') await this.#started(tx, session, body.pid, body.started_at_ms);
       else if (body.kind === 'ended') await this.#ended(tx, session, body.end);
       else if (body.kind === 'trouble') {
@@ -85,7 +90,7 @@ export class Reconciler {
         );
         await this.#core.records.publish(tx, session.agent_id);
       }
-      updateSession(tx, session.num, { fact: fact.number });
+      updateSession(tx, session.num, { fact: Math.max(fact.number, session.fact) });
       tx.wake('sessions', session_id);
     });
   }
@@ -145,8 +150,8 @@ export class Reconciler {
       cleanup: null,
       progress: null,
       leftovers: '[]',
-      // A stop that was requested in the meantime is still pending.
-      ...(agent.pending !== 'stop' && nothingPending),
+      // A stop or restart that was requested in the meantime is still pending.
+      ...(agent.pending !== 'stop' && session.stopping !== 1 && nothingPending),
       started_at: started_at_ms,
       ended_at: null,
       updated_at: this.#core.clock.now(),

@@ -199,7 +199,8 @@ export class Agents {
       shares: () => false,
     };
     const owner = { user_id: caller.user_id, principal: toPrincipal(caller) };
-    await prepareWorkdir(this.#core, agent_id, request, rights, async (worktree) => {
+    const ids = { agent_id, worktree_id: agent_id };
+    await prepareWorkdir(this.#core, ids, request, rights, async (worktree) => {
       if (!may_be_taken) await deleteNamesakes();
       await this.#core.store.write((tx) => insertNew(this.#core, tx, agent_id, owner, request, worktree));
     });
@@ -280,8 +281,7 @@ export class Agents {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#findOperable(caller, agent_id);
     const request = { kind: 'restart', principal: toPrincipal(caller), grace_ms, session_id } as const;
-    const carryOut = () => this.#lifecycle.restartAndWait(find, request.principal, grace_ms, session_id);
-    await this.#pending.request(find, request, carryOut);
+    await this.#pending.request(find, request, () => this.#pending.restartAndWait(find, request));
     return this.#record(caller, 'agent.drive', agent_id);
   }
 

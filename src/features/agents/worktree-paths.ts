@@ -3,10 +3,21 @@
  * in memory, because a request does not outlive its plane, a node belongs to one plane, and the agent's row reserves the
  * path once it exists.
  */
+import { KeyedQueue } from '../../base/async.ts';
 import { problems } from '../../core/problem.ts';
 
 export class WorktreePaths {
   readonly #held = new Map<string, { agent_id: string; count: number }>();
+
+  readonly #queue = new KeyedQueue();
+
+  /**
+   * Runs one work at a time on a worktree, so that parallel steps of a run create their shared worktree only once.
+   * `worktree_id`: the id for which the node makes it.
+   */
+  run<T>(worktree_id: string, work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(worktree_id, work);
+  }
 
   /**
    * Runs `work` while the path is reserved for the agent. Throws `workdir is not safe` if it is reserved for another agent;

@@ -3,7 +3,6 @@
  * starts a session for a plain member, or queues a prompt for a member that speaks ACP. It is idempotent, so it can be
  * repeated if its result is unknown.
  */
-import { KeyedQueue } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -50,8 +49,6 @@ export class Launcher {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
   readonly #attempts: Attempts;
-  /** One queue per shared worktree, so that parallel steps create it only once. */
-  readonly #worktrees = new KeyedQueue();
 
   constructor(core: AgentCore, lifecycle: Lifecycle, attempts: Attempts) {
     this.#core = core;
@@ -113,12 +110,12 @@ export class Launcher {
 
   /** If the member uses a worktree, all its agents in a run share it. */
   #prepareWorkdir(
-    { run, member, team_name }: Launch,
+    { attempt: { agent_id }, run, member, team_name }: Launch,
     request: CreateAgent,
     assignAgent: (worktree: Worktree) => Promise<void>,
   ): Promise<void> {
     const { member_id } = member;
-    const shared = sharedWorktreeId(run.id, member_id);
+    const ids = { agent_id, worktree_id: sharedWorktreeId(run.id, member_id) };
     const name = `${team_name}-${member_id}`;
     const rights = {
       may_use_all: false,
@@ -126,9 +123,7 @@ export class Launcher {
       mayOperate: (reader: Reader, row: AgentRow) => runMayUseWorktree(reader, run, row),
       shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
     };
-    return this.#worktrees.run(shared, () =>
-      prepareWorkdir(this.#core, shared, { ...request, name }, rights, assignAgent),
-    );
+    return prepareWorkdir(this.#core, ids, { ...request, name }, rights, assignAgent);
   }
 
   async #assign(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): Promise<void> {

@@ -232,14 +232,11 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       epoch: safeInteger(hello.epoch),
     };
     const known = latest.get();
-    if (known && !isBefore(known, position)) {
-      log.warn(
-        { refused: formatPosition(position), latest: formatPosition(known) },
-        'rejected an earlier link',
-      );
-      throw stale(known);
-    }
+    if (known && !isBefore(known, position)) throw this.#refuse(position, known);
     await latest.set(position);
+    // A later link may have been attached in the meantime.
+    const stored = latest.get();
+    if (stored && isBefore(position, stored)) throw this.#refuse(position, stored);
     this.#plane_link?.end();
     const plane_link = new PlaneLink(node, position);
     this.#plane_link = plane_link;
@@ -269,6 +266,12 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       }
     }
   };
+
+  #refuse(position: LinkPosition, latest: LinkPosition): Problem {
+    const fields = { refused: formatPosition(position), latest: formatPosition(latest) };
+    this.#options.log.warn(fields, 'rejected an earlier link');
+    return stale(latest);
+  }
 
   pull: ServiceImpl<typeof NodeService>['pull'] = (requests, context) => {
     const plane_link = this.#requireLatestLink(context);

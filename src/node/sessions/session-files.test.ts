@@ -3,9 +3,16 @@ import { closeSync, constants, openSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SessionFact } from '../../core/node.ts';
 import { SessionFiles } from './session-files.ts';
+
+const fsync = vi.hoisted(() => vi.fn());
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  fsync.mockImplementation(fs.fsync);
+  return { ...fs, fsync };
+});
 
 let files: SessionFiles;
 
@@ -43,6 +50,13 @@ it('appends facts and reads them in order', async () => {
   await files.appendFact({ ...started, number: 2 });
   expect(files.readFacts()).toEqual([started, { ...started, number: 2 }]);
   expect(await readFile(files.path('facts'), 'utf8')).toContain('"number":2');
+});
+
+it('flushes every fact to disk before it is reported', async () => {
+  fsync.mockClear();
+  await files.appendFact(started);
+  await files.appendFact({ ...started, number: 2, body: { kind: 'unknown' } });
+  expect(fsync).toHaveBeenCalledTimes(2);
 });
 
 it('creates a marker file that may already exist', () => {

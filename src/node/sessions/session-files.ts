@@ -223,12 +223,11 @@ export class SessionFiles {
   }
 
   /**
-   * Appends a fact on a new line, even if the last line is incomplete. An `ended` fact is flushed to disk: the plane
-   * acts on it, so it must survive a crash of the machine.
+   * Appends a fact on a new line, even if the last line is incomplete, and flushes it to disk: the plane commits its
+   * number, so it must survive a crash of the machine.
    */
   async appendFact(fact: SessionFact): Promise<void> {
     const line = `\n${JSON.stringify(fact)}\n`;
-    if (fact.body.kind !== 'ended') return write(this.path('facts'), line, APPEND);
     const fd = openSync(this.path('facts'), APPEND, 0o600);
     try {
       writeFileSync(fd, line);

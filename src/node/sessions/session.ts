@@ -481,6 +481,8 @@ export class LocalSession {
   }
 
   async #recordNow(body: SessionFact['body']): Promise<void> {
+    // The session ended while a warning waited for its turn. The end is the last fact.
+    if (this.end) return;
     const number = this.facts.length + 1;
     const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
     await this.files.appendFact(fact).catch(async (error: unknown) => {

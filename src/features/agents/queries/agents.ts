@@ -119,6 +119,15 @@ export async function agentsInFolder(reader: Reader, node_id: string, path: stri
   )) as AgentRow[];
 }
 
+/** The agents with a kept request that their records do not show. */
+export async function unshownRequests(reader: Reader): Promise<AgentRow[]> {
+  return (await reader.all(
+    agentQuery(reader.sql)
+      .where('agents.pending', 'is', null)
+      .where('agents.pending_request', 'is not', null),
+  )) as AgentRow[];
+}
+
 export async function ownsAgents(reader: Reader, user_id: string): Promise<boolean> {
   const agents = reader.sql.selectFrom('agents').select('id').where('owner_id', '=', user_id);
   return (await reader.get(agents.limit(1))) !== undefined;
