@@ -23,13 +23,10 @@ export const runRecord = z
     error: z.string().nullable(),
     attempt: z.int().meta({ description: 'Incremented by a restart.' }),
     version: z.int(),
-    attention: z
-      .string()
-      .nullable()
-      .meta({
-        description:
-          'Why a person should look at the run although it continues; several reasons are separated by `; `.',
-      }),
+    attention: z.string().nullable().meta({
+      description:
+        'Why a person should look at the run although it continues; several reasons are separated by `; `.',
+    }),
     created_by: id,
     created_by_name: z.string().nullable().meta({ description: 'The username; null: the user was deleted.' }),
     created_at: time,
