@@ -59,7 +59,7 @@ browserTest('the token is hidden until it is revealed, and is replaced when it i
   const { page, errors } = await open('/nodes');
   await page.getByText('No other nodes.').waitFor();
   await row(page, 'main').getByText('connected').waitFor();
-  await page.getByRole('button', { name: 'Show join token' }).click();
+  await page.getByRole('button', { name: 'Join node with token' }).click();
   const token = page.getByLabel('Token', { exact: true });
   const toml = page.getByLabel('Configuration');
   const { token: real } = await plane.client.call('getBootstrapToken');
@@ -83,7 +83,7 @@ browserTest(
   'a node joins with the token from the page, is registered and tested, and cannot be deleted while it has agents',
   async () => {
     const { page } = await open('/nodes');
-    await page.getByRole('button', { name: 'Show join token' }).click();
+    await page.getByRole('button', { name: 'Join node with token' }).click();
     await page.getByRole('button', { name: 'Show token' }).click();
     const token = await page.getByLabel('Token', { exact: true }).inputValue();
     await page.keyboard.press('Escape');

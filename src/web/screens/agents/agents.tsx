@@ -192,10 +192,10 @@ function JoinNode({ is_labeled = false }: { is_labeled?: boolean }) {
     <>
       {is_root &&
         (is_labeled ? (
-          <Button onClick={() => setJoining(true)}>Show join token</Button>
+          <Button onClick={() => setJoining(true)}>Join node with token</Button>
         ) : (
           <IconButton
-            label="Show join token"
+            label="Join node with token"
             icon={<Network aria-hidden />}
             onClick={() => setJoining(true)}
           />

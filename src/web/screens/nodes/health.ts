@@ -52,7 +52,7 @@ export function getFix(
     return { label: 'Use the root configured on the node', kind: 'change', changes };
   }
   if (error === 'certificate verify failed') {
-    if (node.tls_server_name === null) return { label: 'Show join token', kind: 'join' };
+    if (node.tls_server_name === null) return { label: 'Join node with token', kind: 'join' };
     const host = getHost(node.grpc_target);
     return {
       label: `Use ${host} as the TLS server name`,

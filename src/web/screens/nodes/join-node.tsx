@@ -20,7 +20,7 @@ export function JoinNodeDialog({ open, onClose }: { open: boolean; onClose: () =
     <Dialog
       open={open}
       onClose={onClose}
-      title="Show join token"
+      title="Join node with token"
       description="On the other machine, save this configuration and start svc. Then register the node here."
       wide
     >

@@ -42,7 +42,7 @@ function NodesScreen() {
       rowKeys={NO_ROW_KEYS}
       actions={
         <Button icon={<KeyRound aria-hidden />} onClick={() => setJoining(true)}>
-          Show join token
+          Join node with token
         </Button>
       }
       primary={
