@@ -188,7 +188,7 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
   },
   'Agent page: p': async (page) => {
     await page.keyboard.press('End');
-    await page.getByText('Line 59.').waitFor();
+    await page.getByRole('log').getByText('Line 59.').waitFor();
     await page.keyboard.press('p');
     await becomes(page, focused_card);
     await page.goto(page.url().replace(/#.*/, ''));

@@ -1,18 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync } from 'node:fs';
+import fs, { closeSync, constants, openSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SessionFact } from '../../core/node.ts';
 import { SessionFiles } from './session-files.ts';
-
-const fsync = vi.hoisted(() => vi.fn());
-vi.mock('node:fs', async (original) => {
-  const fs = await original<typeof import('node:fs')>();
-  fsync.mockImplementation(fs.fsync);
-  return { ...fs, fsync };
-});
 
 let files: SessionFiles;
 
@@ -53,10 +47,19 @@ it('appends facts and reads them in order', async () => {
 });
 
 it('flushes every fact to disk before it is reported', async () => {
-  fsync.mockClear();
-  await files.appendFact(started);
-  await files.appendFact({ ...started, number: 2, body: { kind: 'unknown' } });
-  expect(fsync).toHaveBeenCalledTimes(2);
+  const fsync = vi.spyOn(fs, 'fsync');
+  syncBuiltinESMExports();
+  // The module that is loaded already has the other function.
+  vi.resetModules();
+  try {
+    const observed = new (await import('./session-files.ts')).SessionFiles(files.dir);
+    await observed.appendFact(started);
+    await observed.appendFact({ ...started, number: 2, body: { kind: 'unknown' } });
+    expect(fsync).toHaveBeenCalledTimes(2);
+  } finally {
+    fsync.mockRestore();
+    syncBuiltinESMExports();
+  }
 });
 
 it('creates a marker file that may already exist', () => {
