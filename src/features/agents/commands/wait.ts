@@ -86,7 +86,7 @@ export async function waitForEnd(
   while (now.status !== 'running' && startsLater(now)) {
     if (performance.now() >= until_ms)
       throw new Failure(exitCodes.timeout, `agent ${agent.id} has not started: its node does not answer`);
-    await sleep(limits.cli_pending_poll_ms, signal);
+    await sleep(Math.min(limits.cli_pending_poll_ms, until_ms - performance.now()), signal);
     if (signal.aborted) throw new Failure(exitCodes.interrupted, '');
     now = await api.call('getAgent', { params: { agent_id: agent.id } });
   }
