@@ -53,7 +53,7 @@ export const errorEvents = {
   acp_session_failed: 'The agent could not open a session.',
   acp_sessions_unsupported: 'The agent speaks ACP v2, but does not support sessions.',
   acp_silent:
-    'The agent has not answered for a minute, so it may not speak ACP, or has not opened its conversation for five.',
+    'The agent has not answered `initialize` within a minute and may not speak ACP, or it has not opened a conversation within five minutes.',
   acp_version_unsupported: 'The agent speaks a version of ACP that svc does not support.',
   auth_required: 'The agent needs a sign-in first. `methods` lists how.',
   cancel_ignored: 'The turn was cancelled, but the agent continues it. `prompt_id` names the prompt.',

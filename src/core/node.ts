@@ -303,7 +303,7 @@ export interface ChangedFile {
   /** Null for binary files. */
   additions: number | null;
   deletions: number | null;
-  /** Another one after each change of the file. Null if it does not exist, and from nodes of an earlier release. */
+  /** Changes whenever the file does. Null if the file does not exist, and from nodes of an earlier release. */
   version: string | null;
 }
 

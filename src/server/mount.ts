@@ -229,8 +229,8 @@ async function readInput(
 }
 
 /**
- * Throws if the path names something that the caller may not see or change: then that is the answer, and not what is wrong
- * with the request. Handlers check it for valid requests.
+ * Throws if the path names something that the caller may not see or change. This takes precedence over what is wrong with
+ * the request. For valid requests, the handlers check it.
  */
 async function checkResources(
   { route, params }: MountedRoute,

@@ -226,7 +226,7 @@ const changedFile = z
     deletions: z.int().nullable().meta({ description: 'Null for binary files.' }),
     version: z.string().nullable().meta({
       description:
-        'Opaque. Another one after each change of the file, also if the numbers stay the same. Null if the file does not exist, and from a node of an earlier release.',
+        'Opaque. Changes whenever the file does, even if its line counts stay the same. Null if the file does not exist, and from a node of an earlier release.',
     }),
   })
   .meta({ id: 'ChangedFile' });

@@ -1,7 +1,7 @@
 /**
  * Worktrees that were made for an agent that was never inserted: the plane was killed in between, the insertion failed, or
  * the run ended during the checkout. An intent is recorded before the worktree is made, and withdrawn in the transaction
- * that inserts the agent. If it is still there after that, it removes the worktree.
+ * that inserts the agent. An intent that is still there afterwards removes the worktree.
  */
 import type { WorktreeRequest } from '../../core/node.ts';
 import { isUnreachable, Problem } from '../../core/problem.ts';
@@ -54,7 +54,7 @@ async function discard(core: AgentBase, intent: Intent<'discard_worktree'>): Pro
 /** Removes the worktree, unless an agent uses it or it has unsaved work. */
 async function removeUnused({ nodes, store, log }: AgentBase, node_id: string, request: WorktreeRequest) {
   const { folders } = nodes.get(node_id);
-  // Finds it again, because only the node knows the path. If it was not made, this makes it for nothing.
+  // Finds it again, because only the node knows the path. If the node never made it, this creates it only to remove it.
   const worktree = await folders.createWorktree(request);
   const { workdir } = worktree;
   const users = await store.read(async (reader) => [

@@ -5,7 +5,7 @@ export const limits = {
   acp_asked_max: 100,
   /** After this time without an answer, an agent is reported as silent. */
   acp_silent_ms: 60_000,
-  /** The same for the request that opens its conversation. The agent may load a long one, or install its tools. */
+  /** The same for the request that opens a conversation, because the agent may load a long one or install its tools. */
   acp_opening_ms: 300_000,
   /** How long a request waits for the agent's answer. */
   acp_answer_ms: 15_000,

@@ -7,7 +7,7 @@ import { keys } from './keys.ts';
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // The browser's report says nothing about a service on this machine, and a request must not wait until it is forgotten.
+      // The browser's network status says nothing about a service on this machine, and a paused request would surprise the user later.
       networkMode: 'always',
       staleTime: Number.POSITIVE_INFINITY,
       gcTime: 10 * 60_000,

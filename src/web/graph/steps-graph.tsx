@@ -69,7 +69,7 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
   };
   // biome-ignore lint/correctness/useExhaustiveDependencies: for another graph, not for another selection
   useEffect(() => {
-    // A step that was added changes nothing for the user. A graph without the old steps is another one.
+    // Adding a step does not move the user's view. A graph without the old steps is a different one.
     if (moved.current?.every((key) => plan.at.has(key))) return;
     moved.current = null;
     const frame = requestAnimationFrame(() => void fitView(first));
@@ -106,7 +106,7 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
       zoomOnDoubleClick={false}
       preventScrolling={false}
       onlyRenderVisibleElements={isLarge}
-      // Moves without an event are not the user's.
+      // Only moves by the user have an event.
       onMoveStart={(event) => event && keepView()}
       onError={nothing}
       className="steps-graph"

@@ -10,7 +10,7 @@ export const bounds = {
   stall_ms: 5_000,
   /** Unacknowledged batches of changes at which a page misses the rest, and reads its lists again. */
   fleet_batches_unacked_max: 8,
-  /** After which time the stream of changes is tried again if the answer was an error that seemed permanent. */
+  /** Delay before the stream of changes is tried again after an error that seemed permanent. */
   fleet_retry_ms: 30_000,
   /** A worker that has not replied by then is replaced with a hub in the page. */
   worker_hello_ms: 5_000,

@@ -1,7 +1,7 @@
 /** Why a person should look at a run. What is stored has a line for each reason, the newest last. */
 import { limits } from '../limits.ts';
 
-/** Adds a reason, unless it is there already. The oldest ones go if there are too many. */
+/** Adds a reason unless it is already there. Drops the oldest ones if there are too many. */
 export function withReason(stored: string | null, reason: string): string {
   const line = reason.replaceAll(/\s+/g, ' ');
   const lines = linesOf(stored);
@@ -18,7 +18,7 @@ export function withoutReasons(stored: string | null, isOver: (reason: string) =
   );
 }
 
-/** The reasons as one text; null if there are none. */
+/** Joins the reasons into one line. Null if there are none. */
 export function attentionText(stored: string | null): string | null {
   return stored === null ? null : linesOf(stored).join('; ');
 }

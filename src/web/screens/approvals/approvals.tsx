@@ -253,8 +253,8 @@ function useWithLinked(
 }
 
 /**
- * Also the questions, runs and sign-ins that were open while the page was open, the last ones: their lists contain only open
- * ones.
+ * Adds the last questions, runs and sign-ins that were settled while the page was open, because their lists contain only
+ * open ones.
  */
 function useRemembered(items: readonly WaitingItem[]): readonly WaitingItem[] {
   const remembered = useRef(new Map<string, WaitingItem>());

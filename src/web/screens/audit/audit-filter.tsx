@@ -165,7 +165,7 @@ function Range({ search, onChange }: { search: AuditSearch; onChange: (change: A
   const { last, since, until } = search;
   const is_custom = custom || since !== undefined || until !== undefined;
   const change = (times: Pick<AuditSearch, 'since' | 'until'>) => {
-    // The fields stay while a time is incomplete, which is no time.
+    // An incomplete time has no value, and must not hide the fields.
     setCustom(true);
     onChange(times);
   };
@@ -191,7 +191,7 @@ function Range({ search, onChange }: { search: AuditSearch; onChange: (change: A
   );
 }
 
-/** A year is typed digit by digit, and each of them is a year too. */
+/** While a year is typed, each digit already makes a valid year. */
 const TYPING_MS = 400;
 
 function When({
@@ -213,7 +213,7 @@ function When({
       <input
         id={id}
         type="datetime-local"
-        // Longer years are not times of the API.
+        // The API accepts no years with more than four digits.
         max="9999-12-31T23:59"
         value={text}
         onChange={(event) => setText(event.target.value)}
