@@ -11,7 +11,7 @@ export const limits = {
   fact_retry_ms: 1_000,
   /** Delay before a failed timer runs again. */
   timer_retry_ms: 1_000,
-  /** Longest time between two looks at the clock, which goes on while the machine sleeps, unlike delays. */
+  /** Longest time between two looks at the clock, which continues while the machine sleeps, unlike delays. */
   timer_look_ms: 30_000,
   /** First delay before a failed intent is sent again. */
   outbox_retry_ms: 500,
