@@ -151,9 +151,9 @@ async function holdApp(page: Page): Promise<{ release: () => void }> {
   return { release: resolve };
 }
 
-/** Until then, text has the widths of a fallback font. */
-async function fontsLoaded(page: Page): Promise<void> {
-  await page.evaluate('document.fonts.ready.then(() => {})');
+/** Until then, text has the widths of a fallback font. `document.fonts.ready` does not wait for what nothing has requested yet. */
+async function fontLoaded(page: Page): Promise<void> {
+  await page.waitForFunction(`document.fonts.load('13px "Inter Variable"').then((faces) => faces.length > 0)`);
 }
 
 const FIRST = '[data-first]';
@@ -170,7 +170,7 @@ browserTest.for(mainScreens)(
     await heading.waitFor();
     expect(await heading.textContent()).toBe('Nodes');
     expect(await page.locator('html').getAttribute('data-theme')).toBe('dark');
-    await fontsLoaded(page);
+    await fontLoaded(page);
     const before = await heading.boundingBox();
     // For assistive technology, the page is still empty.
     expect(await page.getByRole('heading').count()).toBe(0);
@@ -190,7 +190,7 @@ browserTest('the sign-in page paints before its scripts arrive, and its form doe
   const field = page.locator('input[name="username"]').filter({ visible: true });
   await field.waitFor();
   expect(await page.locator(FIRST).count()).toBe(1);
-  await fontsLoaded(page);
+  await fontLoaded(page);
   const before = await field.boundingBox();
   app.release();
   await page.getByRole('textbox', { name: 'Username' }).waitFor();
