@@ -248,6 +248,38 @@ test('a running agent accepts a new name and labels, but no new command', async 
   });
 });
 
+test('an archived agent is left out of lists until it is started again', async () => {
+  const agent = await plane.agent('sleep 60', { name: 'shelved' });
+  const archive = (archived: boolean) =>
+    plane.client.call('updateAgent', { params: { agent_id: agent.id }, body: { archived } });
+  const named = async (archived?: boolean) => {
+    const found = await plane.client.call('listAgents', { query: { name: 'shelved', archived, limit: 10 } });
+    return (found as { items: { id: string }[] }).items.map(({ id }) => id);
+  };
+  const ls = async (...more: string[]) =>
+    (await plane.cli(['agents', 'ls', '--name', 'shelved', ...more])).stdout.split('\t')[0];
+  expect(await outcome(archive(true))).toBe('agent is running');
+  expect(await plane.cli(['agents', 'archive', agent.id])).toMatchObject({ code: 1, stdout: '' });
+  await stop(agent.id);
+
+  const { archived_at } = await archive(true);
+  expect(Date.parse(archived_at!)).toBeGreaterThan(0);
+  expect((await archive(true)).archived_at).toBe(archived_at);
+  expect(await named(true)).toEqual([agent.id]);
+  expect(await named(false)).toEqual([]);
+  expect(await named()).toEqual([agent.id]);
+  expect(await ls()).toBe('');
+  expect(await ls('--archived')).toBe(agent.id);
+
+  expect(await plane.cli(['agents', 'unarchive', 'shelved'])).toMatchObject({ code: 0 });
+  expect((await plane.get(agent.id)).archived_at).toBeNull();
+  expect(await plane.cli(['agents', 'archive', 'shelved'])).toMatchObject({ code: 0 });
+  expect(await ls()).toBe('');
+  expect(await start(agent.id)).toMatchObject({ archived_at: null });
+  expect(await ls()).toBe(agent.id);
+  await stop(agent.id);
+});
+
 test('a running agent is only deleted with `force`, which ends its processes', async () => {
   const agent = await plane.agent('echo $$ >deleted.pid; sleep 300');
   while (!(await readFile(join(plane.work, 'deleted.pid'), 'utf8').catch(() => ''))) await sleep(20);

@@ -153,7 +153,9 @@ async function holdApp(page: Page): Promise<{ release: () => void }> {
 
 /** Until then, text has the widths of a fallback font. `document.fonts.ready` does not wait for what nothing has requested yet. */
 async function fontLoaded(page: Page): Promise<void> {
-  await page.waitForFunction(`document.fonts.load('13px "Inter Variable"').then((faces) => faces.length > 0)`);
+  await page.waitForFunction(
+    `document.fonts.load('13px "Inter Variable"').then((faces) => faces.length > 0)`,
+  );
 }
 
 const FIRST = '[data-first]';

@@ -32,6 +32,7 @@ import { sql as factCursors } from './migrations/0026_fact_cursors.ts';
 import { sql as stoppedByRun } from './migrations/0027_stopped_by_run.ts';
 import { sql as runTitles } from './migrations/0028_run_titles.ts';
 import { sql as planes } from './migrations/0029_planes.ts';
+import { sql as archivedAgents } from './migrations/0030_archived_agents.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -64,6 +65,7 @@ export const migrations: readonly string[] = [
   stoppedByRun,
   runTitles,
   planes,
+  archivedAgents,
 ];
 
 /** The database has a newer schema than this program. */

@@ -47,6 +47,7 @@ export function agentRecord(fields: Partial<Agent>): Agent {
     updated_at: time,
     started_at: null,
     ended_at: null,
+    archived_at: null,
     stdin: false,
     on_exit: 'kill',
     leftovers: [],

@@ -142,6 +142,9 @@ export const agentRecord = z
     updated_at: time,
     started_at: time.nullable(),
     ended_at: time.nullable(),
+    archived_at: time.nullable().meta({
+      description: 'When it was archived; null if it is not. Starting an agent takes it out of the archive.',
+    }),
     stdin: z.boolean(),
     on_exit: z.enum(onExits),
     leftovers: z
@@ -415,6 +418,9 @@ export const agentRoutes = {
       team_id: z.string().optional(),
       run_id: z.string().optional(),
       repo: z.string().optional().meta({ description: 'Only agents with this `worktree_repo`.' }),
+      archived: queryFlag.optional().meta({
+        description: '`true`: only archived agents. `false`: only the others. Default: both.',
+      }),
       q: bounded(sharedLimits.search_chars_max).optional().meta({
         description:
           'Only agents with all of these words in their id, name, command, workdir or labels. Case does not matter.',
@@ -503,7 +509,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Update an agent',
     description:
-      'You can change the name and labels at any time, and everything else only while the agent is not running.',
+      'You can change the name and labels at any time, and everything else only while the agent is not running. An archived agent keeps its log and its worktree; it is only left out of the usual lists, until it is started again.',
     body: z.object({
       name: name.optional(),
       labels: labels.optional(),
@@ -512,6 +518,7 @@ export const agentRoutes = {
       env: env.optional(),
       restart_policy: z.enum(restartPolicies).optional(),
       permission_mode: permissionMode.optional(),
+      archived: z.boolean().optional(),
     }),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },

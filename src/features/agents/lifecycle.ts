@@ -83,6 +83,7 @@ export class Lifecycle {
       session_count: number,
       activity,
       sign_in_since: null,
+      archived_at: null,
       ...nothingPending,
       updated_at: now,
     });

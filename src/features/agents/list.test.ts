@@ -52,6 +52,18 @@ test('filters by labels, owner, repository and text; an agent must match all fil
   expect(await listed({ q: 'prod', label: ['env=prod'], owner: ANA.username })).toEqual(['agt_1']);
 });
 
+test('filters by whether agents are archived', async () => {
+  await agent('agt_1');
+  await agent('agt_2');
+  const { archived_at } = await fixture.agents.update(ANA, 'agt_1', { archived: true });
+  expect(archived_at).not.toBeNull();
+  expect(await listed({ archived: true })).toEqual(['agt_1']);
+  expect(await listed({ archived: false })).toEqual(['agt_2']);
+  expect(await listed({})).toEqual(['agt_2', 'agt_1']);
+  await fixture.agents.update(ANA, 'agt_1', { archived: false });
+  expect(await listed({ archived: true })).toEqual([]);
+});
+
 test('filters by team id', async () => {
   const team = await addTeam(fixture.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
   await agent('agt_1');

@@ -123,6 +123,8 @@ export interface Agent {
   updated_at: string;
   started_at: string | null;
   ended_at: string | null;
+  /** When it was archived; null if it is not. A start makes it null. */
+  archived_at: string | null;
   stdin: boolean;
   on_exit: OnExit;
   leftovers: Leftover[];

@@ -5,7 +5,6 @@
 import { KeyedQueue } from '../../base/async.ts';
 import { idFrom, newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { showArgv } from '../../core/argv.ts';
 import { differs } from '../../core/changes.ts';
 import type {
   Changes,
@@ -24,14 +23,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
-import {
-  type AgentRequest,
-  type CreateAgent,
-  fromPreset,
-  insertNew,
-  withDefaults,
-  withPreset,
-} from './creation.ts';
+import { type AgentRequest, type CreateAgent, fromPreset, insertNew, withDefaults } from './creation.ts';
 import { type DeleteOptions, type DeletionPreview, previewDeletion } from './deletion-preview.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import type { Pending } from './pending.ts';
@@ -49,18 +41,9 @@ import {
   updateSession,
 } from './queries/agents.ts';
 import { isLive } from './records.ts';
-import type { Agent, AgentStatus, PermissionMode, RestartPolicy } from './rules.ts';
+import type { Agent, AgentStatus } from './rules.ts';
+import { changedColumns, type UpdateAgent } from './updating.ts';
 import { type Deleted, type Released, releaseWorktree } from './worktree-release.ts';
-
-export interface UpdateAgent {
-  name?: string | undefined;
-  labels?: Record<string, string> | undefined;
-  command?: string | undefined;
-  argv?: string[] | null | undefined;
-  env?: Record<string, string> | undefined;
-  restart_policy?: RestartPolicy | undefined;
-  permission_mode?: PermissionMode | undefined;
-}
 
 export interface AgentListFilter {
   status?: AgentStatus | undefined;
@@ -74,6 +57,8 @@ export interface AgentListFilter {
   run_id?: string | undefined;
   /** The `worktree_repo` of agents. */
   repo?: string | undefined;
+  /** Only agents that are archived, or only the others. */
+  archived?: boolean | undefined;
   /** Words that all occur in an agent's id, name, command, workdir or labels. */
   q?: string | undefined;
 }
@@ -219,24 +204,11 @@ export class Agents {
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
     await this.#core.store.write(async (tx) => {
       const row = await this.#core.records.find(tx, caller, 'agent.change', agent_id);
-      const { name, labels, command, argv, env, restart_policy, permission_mode } = changes;
-      const needs_rest = [command, argv, env, restart_policy, permission_mode].some(
-        (value) => value !== undefined,
-      );
-      if (needs_rest && isLive(row)) throw problems.agentRunning();
-      if (argv === null && command === undefined && row.argv !== null) throw problems.commandRequired();
-      const values = {
-        ...(name !== undefined && { name }),
-        ...(labels !== undefined && { labels: JSON.stringify(labels) }),
-        ...(command !== undefined && { command, argv: null }),
-        ...(argv && { command: showArgv(argv), argv: JSON.stringify(argv) }),
-        ...(env !== undefined && { env: JSON.stringify(withPreset(row.preset, env)) }),
-        ...(restart_policy !== undefined && { restart_policy }),
-        ...(permission_mode !== undefined && { permission_mode }),
-      };
+      const now = this.#core.clock.now();
+      const values = changedColumns(row, changes, now);
       if (!differs(row, values)) return;
-      updateAgent(tx, row.num, { ...values, updated_at: this.#core.clock.now() });
-      if (restart_policy === 'never') await this.#core.timers.clear(tx, 'agent_restart', agent_id);
+      updateAgent(tx, row.num, { ...values, updated_at: now });
+      if (changes.restart_policy === 'never') await this.#core.timers.clear(tx, 'agent_restart', agent_id);
       const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
       await this.#audit(tx, caller, 'agent_updated', row, { changed });
       await this.#core.records.publish(tx, agent_id);

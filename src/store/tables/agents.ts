@@ -65,6 +65,7 @@ export interface AgentsTables {
     updated_at: number;
     started_at: number | null;
     ended_at: number | null;
+    archived_at: number | null;
     /**
      * The id of the agent's own session, which the next one continues. Secret, because it is enough to resume the
      * conversation.

@@ -26,6 +26,7 @@ import type { Found, Place } from '../feature.ts';
 import { features } from '../features.ts';
 import { hasOpenTurn } from '../screens/agent/turn.ts';
 import { useAgentAct } from '../screens/agents/actions.ts';
+import { useArchive } from '../screens/agents/archive.tsx';
 import { Kbd } from '../ui/kbd.tsx';
 import { AgentStatus, Status } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
@@ -113,6 +114,7 @@ function useThisAgent(agents: readonly AgentRecord[]): Group {
   const id = useThisId();
   const agent = agents.find((one) => one.id === id);
   const act = useAgentAct({ id: id ?? '', name: agent?.name ?? '' });
+  const archive = useArchive(agent);
   if (!agent) return { heading: 'This agent', entries: [], max: 0 };
   const { id: agent_id, protocol, status, name } = agent;
   const open = (tab: string, label: string, icon: ReactNode): Entry => ({
@@ -144,6 +146,12 @@ function useThisAgent(agents: readonly AgentRecord[]): Group {
       icon: <Square aria-hidden />,
       act: () => act.mutate('stop'),
     },
+    archive !== null && {
+      key: 'archive',
+      label: archive.label,
+      icon: archive.icon,
+      act: archive.onSelect,
+    },
   ];
   return { heading: name, entries: entries.filter((entry): entry is Entry => entry !== false), max: 6 };
 }
@@ -161,7 +169,7 @@ function useAgents(agents: readonly AgentRecord[]): Entry[] {
       .map((agent) => ({
         key: agent.id,
         label: agent.name,
-        only_searched: above.has(agent.id),
+        only_searched: above.has(agent.id) || agent.archived_at !== null,
         also: `${agent.id} ${agent.preset ?? ''} ${agent.status}`,
         icon: <AgentStatus agent={agent} labelClassName="sr-only" />,
         right: <ShortAgo at={active(agent)} />,

@@ -99,7 +99,7 @@ describe('growing text', () => {
         expect(expected_blocks.join('')).toBe(text);
         expect(expected_blocks.slice(0, before.length)).toEqual(before);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     );
   });
 

@@ -17,8 +17,8 @@ export const agentStates = [
 ] as const;
 export type AgentState = (typeof agentStates)[number];
 
-/** The filters of the list of agents. */
-export const agentsShown = ['needs_you', 'your_turn', 'working', 'failed'] as const satisfies AgentState[];
+/** The filters of the list of agents: states, and the archive, whose agents no other filter shows. */
+export const agentsShown = ['needs_you', 'your_turn', 'working', 'failed', 'archived'] as const;
 export type AgentsShown = (typeof agentsShown)[number];
 
 type StateFields = Pick<AgentRecord, 'status' | 'activity' | 'needs_you' | 'run_id' | 'stopped_by_run'>;

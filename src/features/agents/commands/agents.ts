@@ -41,6 +41,7 @@ interface ListOptions extends ApiOptions {
   run?: string;
   repo?: string;
   query?: string;
+  archived?: boolean;
   /** False with `--no-runs`. */
   runs: boolean;
   watch?: boolean;
@@ -91,6 +92,8 @@ export function addAgents(program: Command, context: Context): void {
   addStop(agents, context);
   addRestart(agents, context);
   addWithdraw(agents, context);
+  addArchive(agents, context, 'archive');
+  addArchive(agents, context, 'unarchive');
   addWait(agents, context);
   addDelete(agents, context);
   addAgentOutput(agents, context);
@@ -100,7 +103,7 @@ export function addAgents(program: Command, context: Context): void {
 
 function addLs(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'ls', 'list agents, newest first')
+  remote(agents, 'ls', 'list agents that are not archived, newest first')
     .alias('list')
     .option('--status <status>', 'only agents with this status')
     .option('--node <id>', 'only agents of this node')
@@ -111,6 +114,7 @@ function addLs(agents: Command, context: Context): void {
     .option('--run <run>', 'only agents of this run')
     .option('--repo <dir>', 'only agents in a worktree of this repository')
     .option('-q, --query <words>', 'only agents with these words in id, name, command, workdir or labels')
+    .option('--archived', 'only archived agents')
     .option('--no-runs', 'without the agents of team runs')
     .option('-w, --watch', 'then print each agent that changes, until Ctrl-C')
     .action(async (options: ListOptions) => {
@@ -276,6 +280,21 @@ function addWithdraw(agents: Command, context: Context): void {
   });
 }
 
+function addArchive(agents: Command, context: Context, verb: 'archive' | 'unarchive'): void {
+  const descriptions = {
+    archive: 'hide agents that have ended from lists, until they are started again',
+    unarchive: 'show archived agents in lists again',
+  };
+  remote(agents, `${verb} <agent...>`, descriptions[verb]).action(async (refs: string[], options: Common) => {
+    const api = await connect(context, options);
+    const body = { archived: verb === 'archive' };
+    await each(context.io, refs, async (ref) => {
+      const { id } = await findAgent(api, ref);
+      await reportAgent(context, await api.call('updateAgent', { params: { agent_id: id }, body }), options);
+    });
+  });
+}
+
 function addWait(agents: Command, context: Context): void {
   remote(agents, 'wait <agent>', 'wait until an agent ends; exit code 3 if it failed or was cancelled')
     .option('--timeout <duration>', 'time limit (exit code 124)', timeLimit)
@@ -377,10 +396,10 @@ async function requireStarted(api: Api, agent: AgentRecord): Promise<void> {
 const unstarted: readonly string[] = ['spawn_failed', 'workdir_refused'];
 
 function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'listAgents'>['query']> {
-  const { status, node, name, label, owner, repo, query } = options;
+  const { status, node, name, label, owner, repo, query, archived = false } = options;
   for (const pair of label ?? []) parsePair(pair, '--label');
   return {
-    ...{ status, node_id: node, name, label, owner, q: query },
+    ...{ status, node_id: node, name, label, owner, q: query, archived },
     ...(repo !== undefined && { repo: here(cwd, repo, node) }),
   };
 }

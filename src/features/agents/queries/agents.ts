@@ -192,6 +192,7 @@ export interface AgentFilter {
   team_id?: string | undefined;
   run_id?: string | undefined;
   repo?: string | undefined;
+  archived?: boolean | undefined;
   /** Words that must all occur in the id, name, command, workdir or labels. Case does not matter. */
   words?: readonly string[] | undefined;
   /** Agents older than this one (by `num`). */
@@ -211,6 +212,8 @@ export async function listAgents(reader: Reader, filter: AgentFilter): Promise<A
   if (filter.team_id !== undefined) query = query.where('teams.id', '=', filter.team_id);
   if (filter.run_id !== undefined) query = query.where('runs.id', '=', filter.run_id);
   if (filter.repo !== undefined) query = query.where('agents.worktree_repo', '=', filter.repo);
+  if (filter.archived !== undefined)
+    query = query.where('agents.archived_at', filter.archived ? 'is not' : 'is', null);
   if (filter.owner !== undefined)
     query = query.where('agents.owner_id', 'in', idsOfUser(reader, filter.owner));
   for (const [name, value] of filter.labels ?? []) {
@@ -320,6 +323,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     updated_at: rfc3339(row.updated_at),
     started_at: rfc3339OrNull(row.started_at),
     ended_at: rfc3339OrNull(row.ended_at),
+    archived_at: rfc3339OrNull(row.archived_at),
     stdin: row.stdin === 1,
     on_exit: row.on_exit,
     leftovers: JSON.parse(row.leftovers),

@@ -12,6 +12,7 @@ import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
+import { useArchive } from '../agents/archive.tsx';
 import { ChangeAgent } from './change.tsx';
 import { ForgetAgent } from './forget.tsx';
 import { useCancelTurn } from './turn.ts';
@@ -30,6 +31,7 @@ export function AgentActions({
   onDelete: () => void;
 }) {
   const act = useAgentAct(agent);
+  const archive = useArchive(agent);
   const turn = useCancelTurn(agent);
   const [dialog, setDialog] = useState<'change' | 'forget' | null>(null);
   const forgettable = useForgettable(agent);
@@ -60,6 +62,7 @@ export function AgentActions({
             icon: <Terminal />,
             onSelect: () => void copyLogCommand(agent),
           },
+          archive ?? false,
           { label: 'Delete', icon: <Trash2 />, danger: true, onSelect: onDelete },
           forgettable && {
             label: 'Forget',

@@ -1,7 +1,7 @@
 /** The page of one agent: its name, status and actions, above the tab that the URL selects. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Navigate, Outlet, useNavigate, useParams } from '@tanstack/react-router';
-import { CloudOff } from 'lucide-react';
+import { Archive, CloudOff } from 'lucide-react';
 import { createContext, use, useEffect, useRef, useState } from 'react';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery, teamsQuery } from '../../api/queries.ts';
@@ -126,6 +126,14 @@ function Shown({
           <span>
             node:{agent.node_id} has been unreachable since <Clock at={agent.stale_since} />. This page may be
             out of date.
+          </span>
+        </p>
+      )}
+      {agent.archived_at && (
+        <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-muted">
+          <Archive aria-hidden className="size-4" />
+          <span>
+            Archived since <Clock at={agent.archived_at} />. Starting the agent takes it out of the archive.
           </span>
         </p>
       )}

@@ -5,6 +5,7 @@ import type { HTMLAttributes, ReactElement } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { useAgentAct } from './actions.ts';
+import { useArchive } from './archive.tsx';
 
 export default function ActionsMenu({
   agent,
@@ -14,6 +15,7 @@ export default function ActionsMenu({
   trigger: ReactElement<HTMLAttributes<HTMLElement>>;
 }) {
   const act = useAgentAct(agent);
+  const archive = useArchive(agent);
   const navigate = useNavigate();
   const is_running = agent.status === 'running';
   return (
@@ -42,6 +44,7 @@ export default function ActionsMenu({
               params: { agent_id: agent.id, tab: 'output' },
             }),
         },
+        archive ?? false,
       ]}
     />
   );

@@ -10,14 +10,14 @@ type Act = 'start' | 'stop' | 'restart';
 
 const operations = { start: 'startAgent', stop: 'stopAgent', restart: 'restartAgent' } as const;
 
-type Named = Pick<AgentRecord, 'id' | 'name'>;
+export type Named = Pick<AgentRecord, 'id' | 'name'>;
 
 /** Updates the cached record with the response. Shows an error as a toast with the agent's name. */
 export function useAgentAct(agent: Named) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (act: Act) => send(agent, act),
-    onSuccess: (record) => store(queries, record),
+    onSuccess: (record) => storeAgent(queries, record),
     onError: (error) => showProblem(agent, error),
   });
 }
@@ -27,7 +27,7 @@ export function useAnyAgentAct() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: ({ agent, act }: { agent: Named; act: Act }) => send(agent, act),
-    onSuccess: (record) => store(queries, record),
+    onSuccess: (record) => storeAgent(queries, record),
     onError: (error, { agent }) => showProblem(agent, error),
   });
 }
@@ -39,14 +39,15 @@ function send({ id }: Named, act: Act): Promise<AgentRecord> {
     : call(operations[act], { ...args, idempotency_key: newKey() });
 }
 
-function store(queries: QueryClient, record: AgentRecord): void {
+/** Updates the cached record. */
+export function storeAgent(queries: QueryClient, record: AgentRecord): void {
   queries.setQueryData(keys.agent(record.id), record);
   queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
     rows?.map((row) => (row.id === record.id ? record : row)),
   );
 }
 
-function showProblem({ name }: Named, error: Error): void {
+export function showProblem({ name }: Pick<Named, 'name'>, error: Error): void {
   const pending = error instanceof Problem && error.pending;
   showToast(
     name,

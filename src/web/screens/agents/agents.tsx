@@ -37,6 +37,7 @@ const JoinNodeDialog = lazy(async () => ({
 }));
 
 const NO_AGENTS: AgentRecord[] = [];
+const NO_WAITS: Waits = new Map();
 
 const filters = [
   { show: undefined, label: 'All' },
@@ -44,6 +45,7 @@ const filters = [
   { show: 'your_turn', label: 'Your turn' },
   { show: 'working', label: 'Working' },
   { show: 'failed', label: 'Failed' },
+  { show: 'archived', label: 'Archived' },
 ] as const;
 
 const groupings = [
@@ -94,11 +96,7 @@ export function Agents() {
           agents.length === 0 ? (
             <NoAgents />
           ) : groups.every((group) => group.agents.length === 0) ? (
-            <Empty title="No agents match this filter.">
-              <Link to="/agents" search={{}} className={buttonClass()}>
-                Show all {agents.length}
-              </Link>
-            </Empty>
+            <NoMatch agents={agents} search={search} />
           ) : (
             // On phones, the button for a new agent must not cover what is last.
             <div className="max-md:pb-20">
@@ -230,6 +228,9 @@ function Toolbar({
   onChange: (next: AgentsSearch) => void;
 }) {
   const numbers = useMemo(() => agents && counts(agents), [agents]);
+  const shown = filters.filter(
+    ({ show }) => show !== 'archived' || show === search.show || numbers?.archived,
+  );
   const [searching, setSearching] = useState(false);
   const is_filtered = search.q !== undefined;
   return (
@@ -239,7 +240,7 @@ function Toolbar({
         aria-label="Show"
         className="-m-1 flex min-w-0 flex-1 gap-1 overflow-x-auto p-1 md:flex-none sideways:flex-initial"
       >
-        {filters.map(({ show, label }) => (
+        {shown.map(({ show, label }) => (
           <Link
             key={label}
             to="/agents"
@@ -286,6 +287,26 @@ function GroupSelect({
       onChange={(group) => onChange({ group: group as Grouping })}
       className={cx('w-auto', className)}
     />
+  );
+}
+
+/** There are agents, but the filter shows none of them. */
+function NoMatch({ agents, search }: { agents: readonly AgentRecord[]; search: AgentsSearch }) {
+  const { all } = counts(agents);
+  const archived = filterAgents(agents, { show: 'archived', q: search.q }, NO_WAITS).length;
+  return (
+    <Empty title={all === 0 && !search.show ? 'All agents are archived.' : 'No agents match this filter.'}>
+      {all > 0 && (
+        <Link to="/agents" search={{}} className={buttonClass()}>
+          Show all {all}
+        </Link>
+      )}
+      {archived > 0 && search.show !== 'archived' && (
+        <Link to="/agents" search={{ ...search, show: 'archived' }} className={buttonClass()}>
+          Show {archived} archived
+        </Link>
+      )}
+    </Empty>
   );
 }
 

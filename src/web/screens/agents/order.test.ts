@@ -29,6 +29,7 @@ test('agents that need a person come first, then failed ones, then idle ones, th
     agent('silent', { status: 'running', activity: 'quiet' }),
     agent('stopped', { status: 'cancelled' }),
   ];
+  const archived = agent('old', { status: 'failed', archived_at: '2026-01-04T00:00:00Z' });
   expect(agents.sort(compareAttention(NO_WAITS)).map(({ name }) => name)).toEqual([
     'asks',
     'broke',
@@ -40,7 +41,10 @@ test('agents that need a person come first, then failed ones, then idle ones, th
     'done',
     'stopped',
   ]);
-  expect(counts(agents)).toEqual({ all: 9, needs_you: 1, your_turn: 1, working: 2, failed: 1 });
+  const numbers = { all: 9, needs_you: 1, your_turn: 1, working: 2, failed: 1, archived: 1 };
+  expect(counts([...agents, archived])).toEqual(numbers);
+  expect(filterAgents([...agents, archived], {}, NO_WAITS)).not.toContain(archived);
+  expect(filterAgents([...agents, archived], { show: 'archived' }, NO_WAITS)).toEqual([archived]);
   expect(filterAgents(agents, { show: 'working' }, NO_WAITS).map(({ name }) => name)).toEqual([
     'works',
     'silent',

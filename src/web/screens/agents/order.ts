@@ -25,18 +25,24 @@ function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The filter that shows it besides `All`. An agent that is quiet is still at work. */
+/** The filter that shows it besides `All`, which shows no archived ones. An agent that is quiet is still at work. */
 function filterOf(agent: AgentRecord): AgentsShown | undefined {
+  if (isArchived(agent)) return 'archived';
   const state = agentState(agent);
   return state === 'quiet' ? 'working' : agentsShown.find((show) => show === state);
 }
 
+export function isArchived(agent: Pick<AgentRecord, 'archived_at'>): boolean {
+  return agent.archived_at !== null;
+}
+
 /** How many agents each filter shows. */
 export function counts(agents: readonly AgentRecord[]): Record<AgentsShown | 'all', number> {
-  const numbers = { all: agents.length, needs_you: 0, your_turn: 0, working: 0, failed: 0 };
+  const numbers = { all: 0, needs_you: 0, your_turn: 0, working: 0, failed: 0, archived: 0 };
   for (const agent of agents) {
     const shown = filterOf(agent);
     if (shown) numbers[shown] += 1;
+    if (shown !== 'archived') numbers.all += 1;
   }
   return numbers;
 }
@@ -53,7 +59,7 @@ export function filterAgents(
 ): AgentRecord[] {
   const query = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
-    .filter((agent) => !show || filterOf(agent) === show)
+    .filter((agent) => (show ? filterOf(agent) === show : !isArchived(agent)))
     .filter((agent) => {
       const text = [
         agent.name,
@@ -72,11 +78,12 @@ export function filterAgents(
 
 export type Grouping = 'repo' | 'node' | 'team' | 'none';
 
-/** By repository once there are two, unless the user chose. */
+/** By repository once agents that are not archived have two, unless the user chose. */
 export function groupingOf(agents: readonly AgentRecord[], chosen: Grouping | undefined): Grouping {
   if (chosen) return chosen;
+  const current = agents.filter((agent) => !isArchived(agent));
   const repositories = new Set(
-    agents.map(({ worktree_repo }) => worktree_repo).filter((repo) => repo !== null),
+    current.map(({ worktree_repo }) => worktree_repo).filter((repo) => repo !== null),
   );
   return repositories.size >= 2 ? 'repo' : 'none';
 }
