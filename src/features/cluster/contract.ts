@@ -10,7 +10,7 @@ const planeRecord = z
     name: z.string(),
     state: z.enum(planeStates).meta({
       description:
-        '`active`: it serves all requests and is linked to the nodes. `standby`: it forwards requests, and takes over when needed. `silent`: it was replaced, or has sent no heartbeat for 10 seconds.',
+        '`active`: it serves all requests and is linked to the nodes. `standby`: it forwards requests, and takes over when needed. `silent`: it was replaced, or has sent no heartbeat for 10 seconds. It is listed for an hour, unless it was started again.',
     }),
     version: z.string(),
     address: z.string().nullable().meta({

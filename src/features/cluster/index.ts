@@ -3,13 +3,13 @@ import { hostname } from 'node:os';
 import { rfc3339 } from '../../base/clock.ts';
 import { version } from '../../base/version.ts';
 import type { Core, Feature } from '../feature.ts';
-import { listPlanes } from './queries.ts';
-import { countStates, type PlaneRecord, planeStates, stateOf } from './rules.ts';
+import { listPlanes, type PlaneRow } from './queries.ts';
+import { countStates, type PlaneRecord, planeStates, withStates } from './rules.ts';
 
 export function openCluster({ store, config, metrics }: Pick<Core, 'store' | 'config' | 'metrics'>): Feature {
   // Rows may be left of a time when the database was shared, or of the database that this one was moved from.
   const is_shared = config.get('cluster.listen') !== null;
-  const planes = async () => (is_shared ? store.read(listPlanes) : []);
+  const planes = async () => (is_shared ? withStates(await store.read(listPlanes)) : []);
   // Only the active plane answers /metrics; the others forward it.
   const name = config.get('cluster.name') ?? hostname();
   metrics.gauges(
@@ -28,11 +28,11 @@ export function openCluster({ store, config, metrics }: Pick<Core, 'store' | 'co
   };
 }
 
-function toRecords(rows: Awaited<ReturnType<typeof listPlanes>>): PlaneRecord[] {
+function toRecords(rows: readonly (PlaneRow & Pick<PlaneRecord, 'state'>)[]): PlaneRecord[] {
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
-    state: stateOf(row, rows),
+    state: row.state,
     version: row.version,
     address: row.address,
     started_at: rfc3339(row.started_at),

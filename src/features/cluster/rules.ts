@@ -23,7 +23,7 @@ interface Heartbeat {
 }
 
 /** The state of a plane, from its last heartbeat and those of all planes. */
-export function stateOf(plane: Heartbeat, all: readonly Heartbeat[]): PlaneState {
+function stateOf(plane: Heartbeat, all: readonly Heartbeat[]): PlaneState {
   const now = Math.max(...all.map(({ beat_at }) => beat_at));
   const last_claim = Math.max(...all.map(({ claim }) => claim ?? 0));
   // A plane that was replaced is silent, even if that was a moment ago.
@@ -31,10 +31,21 @@ export function stateOf(plane: Heartbeat, all: readonly Heartbeat[]): PlaneState
   return plane.claim === null ? 'standby' : 'active';
 }
 
+/** The planes with their states, without the silent ones of which a later plane of the same name lives. */
+export function withStates<Plane extends Heartbeat & { name: string; started_at: number }>(
+  planes: readonly Plane[],
+): (Plane & { state: PlaneState })[] {
+  const all = planes.map((plane) => ({ ...plane, state: stateOf(plane, planes) }));
+  const alive = all.filter(({ state }) => state !== 'silent');
+  const wasStartedAgain = (plane: Plane) =>
+    alive.some(({ name, started_at }) => name === plane.name && started_at > plane.started_at);
+  return all.filter((plane) => plane.state !== 'silent' || !wasStartedAgain(plane));
+}
+
 /** How many planes are in each state. Without rows, the plane that asks does not share its database and is the active one. */
-export function countStates(all: readonly Heartbeat[]): Record<PlaneState, number> {
+export function countStates(planes: readonly { state: PlaneState }[]): Record<PlaneState, number> {
   const counts = { active: 0, standby: 0, silent: 0 };
-  for (const plane of all) counts[stateOf(plane, all)]++;
-  if (all.length === 0) counts.active = 1;
+  for (const { state } of planes) counts[state]++;
+  if (planes.length === 0) counts.active = 1;
   return counts;
 }
