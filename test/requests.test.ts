@@ -104,6 +104,28 @@ test('agents can be filtered in the API and in the CLI', async () => {
   expect(await plane.cli(['agents', 'ls', '--label', 'env'])).toMatchObject({ code: 2 });
 });
 
+test.each(['/api/presets', '/api/admin/config'])(
+  '%s has pages if the request asks for them',
+  async (path) => {
+    const ids = (items: Record<string, unknown>[]) => items.map(({ id, key }) => id ?? key);
+    const { body: whole } = await ask('GET', path);
+    const found: unknown[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await ask('GET', `${path}?limit=3${cursor ? `&cursor=${cursor}` : ''}`);
+      expect(page.headers.get('x-ignored-fields')).toBeNull();
+      expect(page.body.items.length).toBeLessThanOrEqual(3);
+      found.push(...ids(page.body.items));
+      cursor = page.body.next_cursor;
+    } while (cursor !== undefined);
+    expect(found).toEqual(ids(whole));
+    expect(found.length).toBeGreaterThan(3);
+    const before = Buffer.from('[-1]').toString('base64url');
+    for (const wrong of ['limit=0', 'cursor=x', `cursor=${before}`])
+      expect(await ask('GET', `${path}?${wrong}`)).toMatchObject({ status: 400 });
+  },
+);
+
 test('a duplicate name causes a warning, and --replace deletes agents of that name that are not running', async () => {
   const body = { name: 'twice', command: 'true', workdir: plane.work };
   const create = async (query = '') => {

@@ -37,6 +37,19 @@ export function pageOfRows<Row>(rows: readonly Row[], limit: number, key: (row: 
   return page(rows, limit, (row) => row, key);
 }
 
+/** A page of a list that is complete in memory. Its cursors are positions in the list. Throws `invalid cursor`. */
+export function pageOfList<T>(items: readonly T[], { limit, cursor }: PageRequest): Page<T> {
+  const [from] = readCursor(cursor, 'number') ?? [0];
+  if (from < 0) throw problems.invalidCursor();
+  const numbered = items.slice(from).map((item, i) => ({ item, end: from + i + 1 }));
+  return page(
+    numbered,
+    limit ?? limits.page_items_default,
+    ({ item }) => item,
+    ({ end }) => [end],
+  );
+}
+
 /** The keys in a cursor, or undefined without one. Throws `invalid cursor` if they do not have exactly these types. */
 export function readCursor<const T extends (keyof KeyTypes)[]>(
   cursor: string | undefined,

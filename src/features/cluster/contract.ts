@@ -1,6 +1,6 @@
 /** The route that lists the control planes of a database. */
 import { z } from 'zod';
-import { time } from '../../api/fields.ts';
+import { pageQuery, shortList, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { planeStates } from './rules.ts';
 
@@ -30,6 +30,7 @@ export const clusterRoutes = {
     summary: 'List the control planes that share the database',
     description:
       'Times are those of the database. Empty if this control plane does not share its database (`cluster.listen`).',
-    answers: { 200: z.array(planeRecord) },
+    query: z.object(pageQuery),
+    answers: { 200: shortList(planeRecord) },
   }),
 };

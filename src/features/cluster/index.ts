@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { rfc3339 } from '../../base/clock.ts';
 import { version } from '../../base/version.ts';
+import { asShortList } from '../../server/list.ts';
 import type { Core, Feature } from '../feature.ts';
 import { listPlanes, type PlaneRow } from './queries.ts';
 import { countStates, type PlaneRecord, planeStates, withStates } from './rules.ts';
@@ -24,7 +25,7 @@ export function openCluster({ store, config, metrics }: Pick<Core, 'store' | 'co
   });
   return {
     name: 'cluster',
-    routes: { listPlanes: async () => toRecords(await planes()) },
+    routes: { listPlanes: async ({ query }) => asShortList(query, toRecords(await planes())) },
   };
 }
 

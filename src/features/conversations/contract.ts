@@ -8,7 +8,7 @@ import type {
 import { z } from 'zod';
 import { type AcpConfig, phases } from '../../acp/state.ts';
 import { subagentStatuses } from '../../acp/subagent-reports.ts';
-import { bounded, dictionary, id, time } from '../../api/fields.ts';
+import { bounded, dictionary, id, pageQuery, shortList, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { agentRecord } from '../agents/contract.ts';
@@ -131,7 +131,8 @@ export const conversationRoutes = {
     action: 'agent.read',
     tag: 'Conversations',
     summary: 'List the current prompt and the queued prompts, in order',
-    answers: { 200: z.array(promptRecord) },
+    query: z.object(pageQuery),
+    answers: { 200: shortList(promptRecord) },
     errors: ['agentNotFound'],
   }),
   getPrompt: route({

@@ -1,5 +1,6 @@
 /** HTTP handlers for conversations: parse, call, shape the response. */
 import type { Handlers } from '../../server/call.ts';
+import { asShortList } from '../../server/list.ts';
 import type { Prompting } from './prompting.ts';
 
 type ConversationOperations =
@@ -17,7 +18,8 @@ export function conversationHandlers(prompting: Prompting): Pick<Handlers, Conve
   return {
     promptAgent: ({ caller, params, body, idempotency_key }) =>
       prompting.prompt(caller, params.agent_id, body, idempotency_key),
-    listPrompts: ({ caller, params }) => prompting.list(caller, params.agent_id),
+    listPrompts: async ({ caller, params, query }) =>
+      asShortList(query, await prompting.list(caller, params.agent_id)),
     getPrompt: ({ caller, params }) => prompting.get(caller, params.agent_id, params.prompt_id),
     editPrompt: ({ caller, params, body }) => prompting.edit(caller, params.agent_id, params.prompt_id, body),
     deletePrompt: async ({ caller, params }) => {

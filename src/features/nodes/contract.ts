@@ -1,6 +1,6 @@
 /** API of the nodes that run agents: the view for every user, and root's registry. */
 import { z } from 'zod';
-import { bounded, list, name, nodeId, pageQuery, queryFlag, time } from '../../api/fields.ts';
+import { bounded, list, name, nodeId, pageQuery, queryFlag, shortList, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits } from '../../base/limits.ts';
 import { leftBehindRecord } from '../agents/contract.ts';
@@ -211,7 +211,8 @@ export const nodeRoutes = {
     tag: 'Nodes',
     summary: 'Measure the latency and the free disk space of all nodes',
     description: 'The main node is first. Nodes that do not answer are included, without their disk.',
-    answers: { 200: z.array(nodeMeasurement) },
+    query: z.object(pageQuery),
+    answers: { 200: shortList(nodeMeasurement) },
   }),
   getAgentNode: route({
     method: 'GET',

@@ -1,7 +1,7 @@
 /** HTTP handlers for nodes: the view for every user, root's registry, and bootstrap tokens. */
 
 import type { Handlers } from '../../server/call.ts';
-import { asList } from '../../server/list.ts';
+import { asList, asShortList } from '../../server/list.ts';
 import type { Bootstrap } from './bootstrap.ts';
 import type { Measurements } from './measurements.ts';
 import type { Repositories } from './repositories.ts';
@@ -37,7 +37,7 @@ export function nodeHandlers(
       warnOfRoot(node, warn);
       return { location: `/api/admin/agent-nodes/${node.id}`, body: node };
     },
-    measureNodes: () => measurements.list(),
+    measureNodes: async ({ query }) => asShortList(query, await measurements.list()),
     getAgentNode: ({ params }) => registry.get(params.node_id),
     updateAgentNode: async ({ caller, params, body, warn }) => {
       const node = await registry.update(caller, params.node_id, body);

@@ -1,6 +1,6 @@
 /** The route that lists presets, with what is installed on a node. */
 import { z } from 'zod';
-import { NODE_DEFAULT, nodeId, queryFlag } from '../../api/fields.ts';
+import { NODE_DEFAULT, nodeId, pageQuery, queryFlag, shortList } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { permissionGuarantees, presetProtocols, signIns } from './rules/preset.ts';
 
@@ -50,10 +50,11 @@ export const presetRoutes = {
     summary: 'List presets, and which of them a node has',
     description: 'The result of a node is cached for a minute.',
     query: z.object({
+      ...pageQuery,
       node_id: nodeId.optional().meta({ description: NODE_DEFAULT }),
       refresh: queryFlag.optional().meta({ description: 'Ask the node again.' }),
     }),
-    answers: { 200: z.array(presetRecord) },
+    answers: { 200: shortList(presetRecord) },
     errors: ['nodeNotFound', 'noLocalNode', 'nodeUnreachable', 'internalGrpcUnavailable'],
   }),
 };

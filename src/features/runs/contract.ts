@@ -1,6 +1,6 @@
 /** API of runs of teams and their steps. */
 import { z } from 'zod';
-import { bounded, id, list, pageQuery, position, queryFlag, time } from '../../api/fields.ts';
+import { bounded, id, list, pageQuery, position, queryFlag, shortList, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
@@ -306,7 +306,8 @@ export const runRoutes = {
     action: 'team.read',
     tag: 'Runs',
     summary: "List a run's steps, in the order in which they were defined or added",
-    answers: { 200: z.array(stepRecord) },
+    query: z.object(pageQuery),
+    answers: { 200: shortList(stepRecord) },
     errors: runErrors,
   }),
   addStep: route({

@@ -1,7 +1,7 @@
 /** HTTP handlers for runs: parse, call, shape the response. */
 import { parsePosition } from '../../events/position.ts';
 import type { Handlers } from '../../server/call.ts';
-import { asCappedList, asList } from '../../server/list.ts';
+import { asCappedList, asList, asShortList } from '../../server/list.ts';
 import { lastEventId, type Streams } from '../../server/sse.ts';
 import type { Tokens } from '../tokens/service.ts';
 import type { RunDeleter } from './deletion.ts';
@@ -68,7 +68,8 @@ export function runHandlers(deps: {
       runs.commandRun(caller, params, { kind: 'failRun', ...body }, idempotency_key),
     listWaitingSteps: async ({ caller, query }) => asList(query, await runs.waitingSteps(caller, query)),
     listWaitingRuns: async ({ caller, query }) => asList(query, await runs.waitingRuns(caller, query)),
-    listSteps: ({ caller, params }) => runs.steps(caller, params.team_id, params.run_id),
+    listSteps: async ({ caller, params, query }) =>
+      asShortList(query, await runs.steps(caller, params.team_id, params.run_id)),
     addStep: async ({ caller, params, body, idempotency_key }) => {
       const step = await runs.addStep(caller, params, body, idempotency_key);
       return { location: `/api/teams/${params.team_id}/runs/${params.run_id}/steps`, body: step };

@@ -1,6 +1,6 @@
 /** Root's routes for users, the audit log and live settings, and the route for the join challenge of the first root. */
 import { z } from 'zod';
-import { id, list, pageQuery, password, time, username } from '../../../api/fields.ts';
+import { id, list, pageQuery, password, shortList, time, username } from '../../../api/fields.ts';
 import { route } from '../../../api/route.ts';
 import { limits } from '../../../base/limits.ts';
 import { folderSettings } from '../../../core/problem.ts';
@@ -164,7 +164,8 @@ export const adminRoutes = {
     action: 'config.manage',
     tag: 'Administration',
     summary: 'List settings with their values and origins',
-    answers: { 200: z.array(setting) },
+    query: z.object(pageQuery),
+    answers: { 200: shortList(setting) },
   }),
   updateConfig: route({
     method: 'PATCH',
