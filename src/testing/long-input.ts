@@ -2,7 +2,7 @@
  * Long texts for tests that parsing takes linear time, which is milliseconds. With a careless regular expression, it takes
  * quadratic time, which is many minutes and exceeds the time limit of a test.
  */
-const LENGTH = 300_000;
+const LENGTH = 150_000;
 const PUMPS = [
   ...[
     '\r',
