@@ -149,9 +149,11 @@ export async function findAgent(api: Api, ref: string) {
     });
     if (found) return found;
   }
-  const listed = await api.all('listAgents', { query: { name: ref } });
   // Filtered here as well, because an older plane ignores the filter and returns every agent.
-  return findByUniqueName(listed, ref, 'agent');
+  const named = (await api.all('listAgents', { query: { name: ref } })).filter(({ name }) => name === ref);
+  // Archived agents do not block their names.
+  const current = named.filter(({ archived_at }) => !archived_at);
+  return findByUniqueName(current.length > 0 ? current : named, ref, 'agent');
 }
 export type AgentRecord = Awaited<ReturnType<typeof findAgent>>;
 

@@ -71,13 +71,13 @@ async function candidates(program: Command, context: Context, words: string[]): 
       .map((sub) => sub.name());
   } else {
     const argument = command.registeredArguments[Math.min(places, command.registeredArguments.length - 1)];
-    found = await (named[argument?.name() ?? '']?.(context) ?? []);
+    found = await (named[argument?.name() ?? '']?.(context, command.name()) ?? []);
   }
   return found.filter((text) => text.startsWith(last)).sort();
 }
 
 /** Candidates for arguments that name something on the plane. */
-const named: Record<string, (context: Context) => Promise<string[]>> = {
+const named: Record<string, (context: Context, command: string) => Promise<string[]>> = {
   agent: (context) => callOrEmpty(context, agentNames),
   review: (context) =>
     callOrEmpty(context, async (api) =>
@@ -88,7 +88,7 @@ const named: Record<string, (context: Context) => Promise<string[]>> = {
       (await api.all('listElicitations', { query: { status: 'pending' } })).map(({ id }) => id),
     ),
   team: (context) => callOrEmpty(context, async (api) => plainNames(await api.all('listTeams', {}))),
-  run: (context) => callOrEmpty(context, openRuns),
+  run: (context, command) => callOrEmpty(context, (api) => runsFor(api, command)),
   node: (context) =>
     callOrEmpty(context, async (api) => (await api.all('listAgentNodes', {})).map(({ id }) => id)),
 };
@@ -103,8 +103,12 @@ async function callOrEmpty(context: Context, question: (api: Api) => Promise<str
   }
 }
 
-/** Unfinished runs of the newest teams. */
-async function openRuns(api: Api): Promise<string[]> {
+/** Commands for runs that have not ended, and for those that have. Others are for both. */
+const for_open = ['watch', 'cancel', 'complete', 'fail', 'add', 'start', 'input-required'];
+const for_ended = ['delete', 'restart'];
+
+/** The runs of the newest teams that the command may be for. */
+async function runsFor(api: Api, command: string): Promise<string[]> {
   const teams = (await api.all('listTeams', {})).slice(0, limits.completion_teams_max);
   const newest = await Promise.all(
     teams.map(async ({ id }) => {
@@ -113,7 +117,8 @@ async function openRuns(api: Api): Promise<string[]> {
       return Array.isArray(page) ? page : page.items;
     }),
   );
-  return newest.flat().flatMap((run) => (isRunOver(run) ? [] : run.id));
+  const isFor = (is_over: boolean) => !(is_over ? for_open : for_ended).includes(command);
+  return newest.flat().flatMap((run) => (isFor(isRunOver(run)) ? run.id : []));
 }
 
 async function agentNames(api: Api): Promise<string[]> {

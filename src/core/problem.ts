@@ -33,8 +33,8 @@ export class Problem extends Error {
   readonly pending: PendingKind | undefined;
   /** For a wrong PIN: how many more can be tried. */
   readonly tries_left: number | undefined;
-  /** The store failed and has logged the reason, so whoever tries again logs nothing. */
-  readonly is_logged: boolean;
+  /** The database of the plane failed, and has logged the reason: whoever tries again logs nothing. */
+  readonly is_of_store: boolean;
 
   constructor(
     kind: ProblemKind,
@@ -46,7 +46,7 @@ export class Problem extends Error {
       refused_path?: string;
       pending?: PendingKind;
       tries_left?: number;
-      is_logged?: boolean;
+      is_of_store?: boolean;
     } = {},
   ) {
     super(message);
@@ -58,7 +58,7 @@ export class Problem extends Error {
     this.refused_path = options.refused_path;
     this.pending = options.pending;
     this.tries_left = options.tries_left;
-    this.is_logged = options.is_logged ?? false;
+    this.is_of_store = options.is_of_store ?? false;
   }
 }
 
@@ -111,7 +111,22 @@ export function explainRefusal(problem: Problem): string {
   return `${message}: ${refused_path} (${allowed}); use an allowed folder, or add this one to ${setting}`;
 }
 
-/** Whether the node cannot be reached now, so that the work stays queued. */
+/** The database of the plane failed. `code` and `message`: what clients see. */
+export function storeProblem(code: string, message: string): Problem {
+  return new Problem('unavailable', code, message, { is_of_store: true });
+}
+
+/** Whether the plane itself failed, so that the error says nothing about the request: it is unexpected, or the database failed. */
+export function isFault(error: unknown): boolean {
+  return !(error instanceof Problem) || error.is_of_store;
+}
+
+/** Whether the same work may succeed later, so that it stays queued. Other errors are its outcome. */
+export function isTemporary(error: unknown): boolean {
+  return isFault(error) || isUnreachable(error) || (error as Problem).code === problems.draining().code;
+}
+
+/** Whether the node cannot be reached now. */
 export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Problem)) return false;
   return error.kind === 'bad_gateway' || error.code === problems.internalGrpcUnavailable().code;
@@ -414,9 +429,9 @@ export function asDiskSpaceProblem(error: unknown): unknown {
 }
 
 /**
- * The level for a line about work that failed and will be repeated. While storage does not answer, all work fails, and the
- * store has logged the reason.
+ * The level for a line about work that failed and will be repeated. While the database fails, all work fails, and the store has
+ * logged the reason.
  */
 export function retryLevel<Level extends 'warn' | 'error'>(error: unknown, level: Level): Level | 'debug' {
-  return error instanceof Problem && (error.is_logged || error.code === 'storage_failed') ? 'debug' : level;
+  return error instanceof Problem && error.is_of_store ? 'debug' : level;
 }

@@ -88,6 +88,13 @@ describe('idempotency', () => {
     await (await first(another)).keep(answer, { secret: false });
   });
 
+  it('keeps a response that was stored with its operation, although the request failed afterwards', async () => {
+    const attempt = await first();
+    await fixture.store.write((tx) => fixture.idempotency.storeWith(tx, ada, 'k', answer));
+    await attempt.release();
+    expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
+  });
+
   it('repeats a request that was interrupted, and still rejects a different one', async () => {
     await first();
     fixture.restart();

@@ -13,8 +13,8 @@ import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
 import { problems } from '../core/problem.ts';
 import type { Store, Tx } from '../store/store.ts';
 import {
-  deleteResponse,
   deleteResponsesBefore,
+  deleteUnanswered,
   findResponse,
   putResponse,
   updateResponse,
@@ -139,7 +139,7 @@ export class IdempotencyKeys implements Idempotency {
   }
 
   async #release(user_id: string, key: string): Promise<void> {
-    await this.#store.write((tx) => deleteResponse(tx, user_id, key));
+    await this.#store.write((tx) => deleteUnanswered(tx, user_id, key));
   }
 
   #seal(user_id: string, key: string, body: unknown): string {

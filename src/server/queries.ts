@@ -32,8 +32,10 @@ export async function updateResponse(
   );
 }
 
-export async function deleteResponse(tx: Tx, user_id: string, key: string): Promise<void> {
-  await tx.run(tx.sql.deleteFrom('idempotency').where('user_id', '=', user_id).where('key', '=', key));
+/** Deletes the row, unless it has a response. */
+export async function deleteUnanswered(tx: Tx, user_id: string, key: string): Promise<void> {
+  const row = tx.sql.deleteFrom('idempotency').where('user_id', '=', user_id).where('key', '=', key);
+  await tx.run(row.where('status', 'is', null));
 }
 
 /** Deletes rows that were created at `before` (Unix milliseconds) or earlier; returns how many. */

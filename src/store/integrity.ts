@@ -2,9 +2,11 @@
  * Integrity checks of the database: of its write-ahead log before opening, and of its pages after an unclean stop
  * (small databases at once, large ones later in the background). Also maps SQLite's errors to problems for clients.
  */
+
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { Problem, problems } from '../core/problem.ts';
+import type { Problem } from '../core/problem.ts';
+import { noSpace, storageDamaged, storageFailed } from './problems.ts';
 import { StoreDamaged } from './store.ts';
 import { inspectWal } from './wal.ts';
 
@@ -94,9 +96,8 @@ export function isDamage(error: unknown): boolean {
 export function storageProblem(error: unknown): Problem | null {
   const number = code(error);
   if (number === null) return null;
-  if (number === FULL || number === IOERR_SHMSIZE) return problems.diskSpace();
-  if ((number & 0xff) === IOERR)
-    return new Problem('unavailable', 'storage_failed', 'storage does not answer');
-  if (isDamage(error)) return new Problem('unavailable', 'storage_damaged', 'storage is damaged');
+  if (number === FULL || number === IOERR_SHMSIZE) return noSpace();
+  if ((number & 0xff) === IOERR) return storageFailed();
+  if (isDamage(error)) return storageDamaged();
   return null;
 }

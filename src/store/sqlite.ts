@@ -5,6 +5,7 @@
  * and readers see the state before the group. So everything visible or acknowledged is on the disk, as with `FULL`. Checkpoints
  * and checks run in a worker. This module creates no ids and reads no wall clock.
  */
+
 import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';
@@ -13,7 +14,7 @@ import { failpoint } from '../base/failpoint.ts';
 import type { Logger } from '../base/log.ts';
 import { entryPoint } from '../base/program-files.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
-import { Problem } from '../core/problem.ts';
+import type { Problem } from '../core/problem.ts';
 import { callerOf, checkNotInBody } from './body.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { type Connection, openReadOnly, openWriter } from './connection.ts';
@@ -21,6 +22,7 @@ import { BatchWriter } from './event-rows/write.ts';
 import { checkWal, databaseBytes, isDamage, quickCheck, rememberBoot, storageProblem } from './integrity.ts';
 import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
+import { storageFailed } from './problems.ts';
 import { all_settled, type SettledNumbers } from './settled-numbers.ts';
 import { SnapshotReader } from './snapshot-reader.ts';
 import {
@@ -330,7 +332,7 @@ class SqliteStore implements Store, DatabaseFiles {
     try {
       await this.#wal.sync();
     } catch (error) {
-      this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
+      this.#failed = storageFailed();
       this.#log.fatal({ err: error }, 'a database sync failed; all writes are rejected until a restart');
       group.outcomes = group.outcomes.map(({ item }) => ({ item, error: this.#failed }));
     }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { Problem, problems } from '../core/problem.ts';
+import { noSpace, storageFailed } from '../store/problems.ts';
 import type { Store, Tx } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
 import { openTestStore, sqliteTest } from '../testing/test-store.ts';
@@ -273,6 +274,26 @@ test('deletes an intent that failed permanently, and gives the waiter the reason
   const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
   await expect(outbox.outcome(id)).rejects.toThrow('not enough disk space');
   expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
+  outbox.close();
+});
+
+test('repeats an intent whose handler failed because of the database, and rejects the waiter', async () => {
+  const outbox = new Outbox(common());
+  const handle = vi
+    .fn(async () => {})
+    .mockRejectedValueOnce(storageFailed())
+    .mockRejectedValueOnce(noSpace());
+  await outbox.open(handlers(handle));
+  const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('storage does not answer');
+  await vi.waitFor(() => expect(handle).toHaveBeenCalledTimes(3), SOON);
+  await vi.waitFor(
+    async () =>
+      expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual(
+        [],
+      ),
+    SOON,
+  );
   outbox.close();
 });
 

@@ -10,7 +10,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorktreeRequest } from '../core/node.ts';
-import { isUnreachable, Problem, problems, retryLevel } from '../core/problem.ts';
+import { isTemporary, problems, retryLevel } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import {
@@ -287,7 +287,7 @@ export class Outbox {
     } catch (error) {
       if (this.#closed) return false;
       reply = (waiter) => waiter.reject(error);
-      if (!intent.withdrawn && (!(error instanceof Problem) || isUnreachable(error))) {
+      if (!intent.withdrawn && isTemporary(error)) {
         this.#scheduleRetry(intent, lane, error);
         this.#settle(intent.id, reply);
         return false;

@@ -453,7 +453,7 @@ export const agentRoutes = {
     query: z.object({
       replace: queryFlag.optional().meta({
         description:
-          "First delete the caller's other agents with this name, except those of teams. Worktrees with unsaved work are kept. 409 if one of these agents is running.",
+          "First delete the caller's other agents with this name, except archived ones and those of teams. Worktrees with unsaved work are kept. 409 if one of these agents is running.",
       }),
     }),
     body: createAgentBody,

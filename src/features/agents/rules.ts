@@ -145,7 +145,8 @@ export function hasReached(
   agent: Pick<Agent, 'status' | 'activity' | 'needs_you'>,
   milestone: AgentMilestone,
 ): boolean {
-  if (milestone === 'ended') return isFinal(agent.status);
+  // A final status is that of the previous session while the next one starts.
+  if (milestone === 'ended') return isFinal(agent.status) && agent.activity === null;
   return agent.activity === milestone || (milestone === 'needs_you' && agent.needs_you !== null);
 }
 

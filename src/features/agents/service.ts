@@ -191,10 +191,12 @@ export class Agents {
     });
   }
 
-  /** The agents that a new one of this name replaces. Agents of runs are not replaced: they belong to the run's history. */
+  /** The agents that a new one of this name replaces: not those of runs, which belong to the run's history, and not archived ones. */
   async #replaceable(caller: Caller, name: string): Promise<AgentRow[]> {
     const rows = await this.#core.store.read(async (reader) =>
-      (await agentsNamed(reader, caller.user_id, name)).filter(({ team_num }) => team_num === null),
+      (await agentsNamed(reader, caller.user_id, name)).filter(
+        ({ team_num, archived_at }) => team_num === null && archived_at === null,
+      ),
     );
     if (rows.some(isLive)) throw problems.agentRunning();
     return rows;
@@ -208,7 +210,8 @@ export class Agents {
       const values = changedColumns(row, changes, now);
       if (!differs(row, values)) return;
       updateAgent(tx, row.num, { ...values, updated_at: now });
-      if (changes.restart_policy === 'never') await this.#core.timers.clear(tx, 'agent_restart', agent_id);
+      if (changes.restart_policy === 'never' || changes.archived)
+        await this.#core.timers.clear(tx, 'agent_restart', agent_id);
       const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
       await this.#audit(tx, caller, 'agent_updated', row, { changed });
       await this.#core.records.publish(tx, agent_id);

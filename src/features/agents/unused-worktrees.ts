@@ -4,7 +4,7 @@
  * that inserts the agent. An intent that is still there afterwards removes the worktree.
  */
 import type { WorktreeRequest } from '../../core/node.ts';
-import { isUnreachable, Problem } from '../../core/problem.ts';
+import { isTemporary } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import type { AgentBase } from './core.ts';
@@ -44,7 +44,7 @@ async function discard(core: AgentBase, intent: Intent<'discard_worktree'>): Pro
   try {
     await removeUnused(core, node_id, payload);
   } catch (error) {
-    if (!(error instanceof Problem) || isUnreachable(error)) throw error;
+    if (isTemporary(error)) throw error;
     core.log.warn({ err: error, node_id, ...payload }, 'cannot remove a worktree that no agent uses');
   }
   // In this turn: the next one must not take it for the record of another worktree.

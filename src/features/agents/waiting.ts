@@ -4,7 +4,7 @@ import { problems } from '../../core/problem.ts';
 import type { Audience, Feed } from '../../events/feed.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { limits } from './limits.ts';
-import { type Agent, type AgentMilestone, hasReached, isFinal } from './rules.ts';
+import { type Agent, type AgentMilestone, hasReached } from './rules.ts';
 import type { Agents } from './service.ts';
 
 export class AgentWaits {
@@ -43,7 +43,7 @@ export class AgentWaits {
         // Subscribe before reading the record, so that no change is missed.
         const change = changes.next();
         const agent = await this.#agents.get(caller, agent_id);
-        if (hasReached(agent, milestone) || isFinal(agent.status)) return agent;
+        if (hasReached(agent, milestone) || hasReached(agent, 'ended')) return agent;
         if ((await change).done) return await this.#agents.get(caller, agent_id);
       }
     } finally {

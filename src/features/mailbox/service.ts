@@ -6,7 +6,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { decide } from '../../core/policy.ts';
-import { Problem, problems } from '../../core/problem.ts';
+import { isFault, problems } from '../../core/problem.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
 import type { Timers } from '../../work/timers.ts';
@@ -346,7 +346,7 @@ async function visible<T>(find: () => Promise<T>): Promise<T> {
   try {
     return await find();
   } catch (error) {
-    throw error instanceof Problem ? problems.messageNotFound() : error;
+    throw isFault(error) ? error : problems.messageNotFound();
   }
 }
 

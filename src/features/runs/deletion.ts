@@ -4,7 +4,7 @@
  */
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { authorize } from '../../core/policy.ts';
-import { isUnreachable, Problem, problems } from '../../core/problem.ts';
+import { isFault, isUnreachable, problems } from '../../core/problem.ts';
 import { teamResource } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -100,7 +100,7 @@ export class RunDeleter {
         deleted++;
       } catch (error) {
         // It was started or deleted in the meantime, or its node is gone.
-        if (!(error instanceof Problem)) throw error;
+        if (isFault(error)) throw error;
         if (isUnreachable(error)) away.add(node_id);
       }
     }

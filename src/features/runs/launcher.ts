@@ -7,7 +7,7 @@ import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
-import { explainRefusal, invalid, isUnreachable, Problem, problems } from '../../core/problem.ts';
+import { explainRefusal, invalid, isTemporary, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent } from '../../work/outbox.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
@@ -72,13 +72,12 @@ export class Launcher {
         });
       await (launch.agent === null ? this.#prepareWorkdir(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
-      if (!(error instanceof Problem) || isUnreachable(error) || error.code === problems.draining().code) {
-        throw error;
-      }
-      const final = error.kind === 'invalid' || error.kind === 'not_found';
+      if (isTemporary(error)) throw error;
+      const refusal = error as Problem;
+      const final = refusal.kind === 'invalid' || refusal.kind === 'not_found';
       const failed = {
         kind: 'failed',
-        error_text: explainRefusal(error).slice(0, limits.step_error_chars_max),
+        error_text: explainRefusal(refusal).slice(0, limits.step_error_chars_max),
         final,
       } as const;
       await store.write((tx) => this.#attempts.end(tx, attempt_num, failed));

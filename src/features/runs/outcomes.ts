@@ -4,7 +4,7 @@
  */
 import { failpoint } from '../../base/failpoint.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { isUnreachable, Problem, problems } from '../../core/problem.ts';
+import { isFault, isTemporary, Problem, problems } from '../../core/problem.ts';
 import { type Exit, START_INTERRUPTED } from '../../core/session.ts';
 import type { EventLog } from '../../events/log.ts';
 import { lastOutputText } from '../../store/event-rows/read.ts';
@@ -124,9 +124,9 @@ export class Outcomes {
     const outcome = await read(attempt).then(
       (output): Outcome => ({ kind: 'completed', output }),
       (error: unknown): Outcome => {
-        const is_temporary = !(error instanceof Problem) || isUnreachable(error);
-        if (is_temporary || error.code === problems.draining().code) throw error;
-        return { kind: 'failed', error_text: `its output cannot be read: ${error.message}`, final: true };
+        if (isTemporary(error)) throw error;
+        const reason = (error as Problem).message;
+        return { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true };
       },
     );
     await store.write(async (tx) => {
@@ -290,7 +290,7 @@ async function lastStdout(log: EventLog, agent_id: string, session_id: string): 
     for await (const part of output.read(from, size_bytes)) parts.push(part);
   } catch (error) {
     // The agent was deleted in the meantime, together with its log.
-    if (!(error instanceof Problem)) throw error;
+    if (isFault(error)) throw error;
   }
   return Buffer.concat(parts);
 }

@@ -1,6 +1,8 @@
 /** Errors of PostgreSQL, by their SQLSTATE, as what the store does about them. */
+
 import type pg from 'pg';
-import { Problem, problems } from '../../core/problem.ts';
+import { Problem } from '../../core/problem.ts';
+import { noSpace, storageDamaged, storageFailed } from '../problems.ts';
 
 /** Thrown if a connection was lost or could not be opened. `cause` is the driver's error. */
 export class Disconnected extends Error {
@@ -119,16 +121,10 @@ export function storageProblem(error: unknown): Problem | null {
   if (canRunAgain(error)) return storageFailed();
   const state = sqlState(error);
   if (isDiskFull(error)) {
-    const { kind, code, message } = problems.diskSpace();
-    return new Problem(kind, code, message, { is_logged: true });
+    return noSpace();
   }
   if (state === 'XX001' || state === 'XX002') {
-    return new Problem('unavailable', 'storage_damaged', 'storage is damaged');
+    return storageDamaged();
   }
   return state !== null && /^(53|57|58)/.test(state) ? storageFailed() : null;
-}
-
-/** Nothing is known about whether the data was stored. */
-export function storageFailed(): Problem {
-  return new Problem('unavailable', 'storage_failed', 'storage does not answer');
 }

@@ -6,16 +6,18 @@
  * A write that conflicts again and again locks the table `gate` exclusively, which waits for all other writes and keeps
  * new ones out. All others lock it in a mode that excludes only that. A lock may be taken before the snapshot.
  */
+
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Caller } from '../body.ts';
+import { storageFailed } from '../problems.ts';
 import type { ServerCounts } from '../store.ts';
 import type { LocalWakes } from '../wakes.ts';
 import type { Claim } from './claim.ts';
 import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
-import { Again, canRunAgain, Disconnected, isConflict, storageFailed } from './errors.ts';
+import { Again, canRunAgain, Disconnected, isConflict } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Reads } from './reads.ts';
 import { Slots } from './slots.ts';

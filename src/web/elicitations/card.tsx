@@ -177,6 +177,9 @@ function UrlBody({ url, reply }: Pick<BodyProps, 'reply'> & { url: string }) {
   );
 }
 
+/** The button that opens links in a new tab. Another one opens a menu. */
+const MIDDLE = 1;
+
 function OpenLink({ url, reply, online }: BodyProps & { url: string }) {
   if (!online || !isWeb(url)) return null;
   const open = () => {
@@ -188,7 +191,9 @@ function OpenLink({ url, reply, online }: BodyProps & { url: string }) {
       target="_blank"
       rel="noopener noreferrer"
       onClick={open}
-      onAuxClick={open}
+      onAuxClick={({ button }) => {
+        if (button === MIDDLE) open();
+      }}
       className={buttonClass('primary')}
     >
       <ExternalLink aria-hidden /> Open

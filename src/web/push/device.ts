@@ -89,7 +89,7 @@ export async function unsubscribeDevice(): Promise<void> {
 }
 
 /**
- * Called when a page opens. Subscribes again if the service's keys changed, attaches the subscription to a new sign-in, and
+ * Called when a page opens, and after the keys were rotated on it. Subscribes again if the service's keys changed, attaches the subscription to a new sign-in, and
  * unsubscribes if the service has no record of it.
  */
 export async function syncSubscription(): Promise<void> {

@@ -77,7 +77,8 @@ export const QuestionCard = memo(function QuestionCard({
           <CardBar>
             <CommandForm
               command="resume"
-              draft={`step-resume.${step.run_id}.${step.step_key}`}
+              // Not the answer to an earlier question of the step.
+              draft={`step-resume.${step.run_id}.${step.step_key}.${step.waiting_since}`}
               busy={answer.isPending}
               error={answer.error}
               onSend={({ input }) => answer.mutateAsync(input)}

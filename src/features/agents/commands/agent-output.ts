@@ -133,7 +133,7 @@ function addChanges(agents: Command, context: Context): void {
       }
       const changes = await api.call('getChanges', { params: { agent_id: id } });
       if (options.json) return printJson(io, changes);
-      if (!changes.git) return printStatus(io, 'the workdir is not a git repository');
+      if (!changes.git) return reportMissing(io, changes);
       await printRows(
         io,
         changes.files,
@@ -145,8 +145,14 @@ function addChanges(agents: Command, context: Context): void {
         ],
         options,
       );
-      if (changes.truncated) printStatus(io, 'the list is incomplete: there are more files');
+      reportMissing(io, changes);
     });
+}
+
+/** Says why a list of files is empty or incomplete. */
+function reportMissing(io: Io, { git, truncated }: { git: boolean; truncated: boolean }): void {
+  if (!git) printStatus(io, 'the workdir is not a git repository');
+  else if (truncated) printStatus(io, 'the list is incomplete: there are more files');
 }
 
 function addFiles(agents: Command, context: Context): void {
@@ -160,9 +166,9 @@ function addFiles(agents: Command, context: Context): void {
         query: { q: text_parts.join(' ') },
       });
       if (options.json) return printJson(io, found);
-      if (!found.git) return printStatus(io, 'the workdir is not a git repository');
+      if (!found.git) return reportMissing(io, found);
       await printRows(io, found.paths, [{ title: 'PATH', value: (path) => path }], options);
-      if (found.truncated) printStatus(io, 'the list is incomplete: there are more files');
+      reportMissing(io, found);
     },
   );
 }
@@ -180,8 +186,8 @@ function addDiff(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       const params = { agent_id: id };
-      const selected_paths =
-        paths.length > 0 ? paths : (await api.call('getChanges', { params })).files.map(({ path }) => path);
+      const changes = paths.length > 0 ? null : await api.call('getChanges', { params });
+      const selected_paths = changes?.files.map(({ path }) => path) ?? paths;
       const clean = io.stdout.isTTY && !options.raw;
       const filter = new TerminalFilter({ colors: false });
       for (const path of selected_paths) {
@@ -195,6 +201,7 @@ function addDiff(agents: Command, context: Context): void {
         if (change.truncated && !options.json)
           printStatus(io, printable(`${change.path}: only the beginning of the diff is shown`));
       }
+      if (changes && !options.json) reportMissing(io, changes);
     });
 }
 

@@ -71,8 +71,8 @@ export async function followToEnd(
 }
 
 /**
- * Waits until the running session ends; first for the start, if svc keeps one for a node that does not answer. Returns at
- * once if there is neither. Fails like `followToEnd`.
+ * Waits until the running session ends; first for the start, if the agent is starting, or svc keeps a start for a node that
+ * does not answer. Returns at once if there is nothing to wait for. Fails like `followToEnd`.
  */
 export async function waitForEnd(
   context: Context,
@@ -85,7 +85,10 @@ export async function waitForEnd(
   let now = agent;
   while (now.status !== 'running' && startsLater(now)) {
     if (performance.now() >= until_ms)
-      throw new Failure(exitCodes.timeout, `agent ${agent.id} has not started: its node does not answer`);
+      throw new Failure(
+        exitCodes.timeout,
+        `agent ${agent.id} has not started${now.pending ? ': its node does not answer' : ''}`,
+      );
     await sleep(Math.min(limits.cli_pending_poll_ms, until_ms - performance.now()), signal);
     if (signal.aborted) throw new Failure(exitCodes.interrupted, '');
     now = await api.call('getAgent', { params: { agent_id: agent.id } });
@@ -95,8 +98,8 @@ export async function waitForEnd(
   return followToEnd(context, api, now, now.last_seq, { ...options, ...left, quiet: true });
 }
 
-function startsLater({ pending }: AgentRecord): boolean {
-  return pending === 'start' || pending === 'restart';
+function startsLater({ pending, activity }: AgentRecord): boolean {
+  return pending === 'start' || pending === 'restart' || activity === 'starting';
 }
 
 export function endsSession(session_id: string | null, event: EventRecord): boolean {

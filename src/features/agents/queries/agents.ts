@@ -233,6 +233,7 @@ const namesakes = preparedQuery((sql, owner_id: string, name: string, num_limit:
     .select('id')
     .where('owner_id', '=', owner_id)
     .where('name', '=', name)
+    .where('archived_at', 'is', null)
     .orderBy('num', 'desc')
     .limit(num_limit),
 );
@@ -241,10 +242,11 @@ const namesakeCount = preparedQuery((sql, owner_id: string, name: string) =>
     .selectFrom('agents')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('owner_id', '=', owner_id)
-    .where('name', '=', name),
+    .where('name', '=', name)
+    .where('archived_at', 'is', null),
 );
 
-/** How many agents of a user have exactly this name, and the ids of the newest, at most `limit`. */
+/** How many agents of a user that are not archived have exactly this name, and the ids of the newest, at most `limit`. */
 export async function idsNamed(reader: Reader, owner_id: string, name: string, limit: number) {
   const ids = (await reader.all(namesakes(reader, owner_id, name, limit))).map(({ id }) => id);
   return { ids, count: (await reader.get(namesakeCount(reader, owner_id, name)))!.count };

@@ -39,6 +39,7 @@ export async function expiredRunAgents(
       .where('agents.node_id', '=', node_id)
       .where('agents.member_id', 'is not', null)
       .where('agents.updated_at', '<', before)
+      .where('agents.archived_at', 'is', null)
       .where((eb) => eb.or([eb('agents.run_num', 'is', null), eb('runs.ended_at', '<', before)]))
       .where((eb) =>
         eb.or([eb('runs.status', 'is', null), eb('runs.status', 'in', ['completed', 'failed', 'cancelled'])]),

@@ -6,9 +6,9 @@ import type { AgentRecord } from '../../api/queries.ts';
 import { showToast } from '../../ui/toast.tsx';
 import { type Named, showProblem, storeAgent } from './actions.ts';
 
-type Archivable = Named & Pick<AgentRecord, 'status' | 'activity' | 'archived_at'>;
+type Archivable = Named & Pick<AgentRecord, 'status' | 'activity' | 'needs_you' | 'archived_at'>;
 
-/** What the agent's menus and the command palette offer; null while it runs. */
+/** What the agent's menus and the command palette offer; null while it runs or needs the user. */
 export function useArchive(agent: Archivable | undefined) {
   const queries = useQueryClient();
   const change = useMutation({
@@ -22,6 +22,7 @@ export function useArchive(agent: Archivable | undefined) {
   });
   if (!agent || agent.status === 'running' || agent.activity !== null) return null;
   const is_archived = agent.archived_at !== null;
+  if (!is_archived && agent.needs_you !== null) return null;
   return {
     label: is_archived ? 'Unarchive' : 'Archive',
     icon: is_archived ? <ArchiveRestore aria-hidden /> : <Archive aria-hidden />,

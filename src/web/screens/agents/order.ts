@@ -32,8 +32,12 @@ function filterOf(agent: AgentRecord): AgentsShown | undefined {
   return state === 'quiet' ? 'working' : agentsShown.find((show) => show === state);
 }
 
-export function isArchived(agent: Pick<AgentRecord, 'archived_at'>): boolean {
-  return agent.archived_at !== null;
+/** Whether lists leave it out. A step that waits may still ask for an answer, and then it is with the others. */
+export function isArchived({
+  archived_at,
+  needs_you,
+}: Pick<AgentRecord, 'archived_at' | 'needs_you'>): boolean {
+  return archived_at !== null && needs_you === null;
 }
 
 /** How many agents each filter shows. */

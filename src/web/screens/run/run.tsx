@@ -50,7 +50,7 @@ export interface Selection {
 export function Run() {
   const { run_id } = useParams({ from: '/app/teams/$team_id/runs/$run_id' });
   const run = useQuery(runQuery(run_id));
-  if (run.data) return <RunScreen run={run.data} error={run.error} />;
+  if (run.data) return <RunScreen key={run_id} run={run.data} error={run.error} />;
   return (
     <Screen title="Run" back={runs_page}>
       <QueryState read={run}>{() => null}</QueryState>

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { type DeviceRecord, pushSupport, turnOff } from '../../push/device.ts';
+import { type DeviceRecord, pushSupport, syncSubscription, turnOff } from '../../push/device.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -153,7 +153,11 @@ function Keys() {
   const [is_confirming, setConfirming] = useState(false);
   const rotate = useMutation({
     mutationFn: () => call('rotatePushKeys'),
-    onSuccess: () => setConfirming(false),
+    onSuccess: async () => {
+      setConfirming(false);
+      // svc is open on this device.
+      await syncSubscription().catch(() => {});
+    },
     onSettled: refetch,
   });
   return (
@@ -163,7 +167,7 @@ function Keys() {
       actions={<Button onClick={() => setConfirming(true)}>Rotate keys…</Button>}
     >
       <p role="status">
-        {rotate.isSuccess && 'Keys rotated. Each device subscribes again when svc is opened on it.'}
+        {rotate.isSuccess && 'Keys rotated. Other devices subscribe again when svc is opened on them.'}
       </p>
       <Dialog
         open={is_confirming}

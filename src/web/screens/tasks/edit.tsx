@@ -1,6 +1,6 @@
 /** The dialogs that create and edit a task. The fields are kept as a draft until they are saved. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
+import { type FormEvent, type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import type { TeamRecord } from '../../api/queries.ts';
@@ -108,14 +108,22 @@ export function EditTask({
     assignee: base.assignee_member_id ?? '',
     version: String(base.version),
   });
+  const latest = useRef(fields);
+  latest.current = fields;
   const save = useMutation({
-    mutationFn: () => {
+    mutationFn: (sent: EditedFields) => {
       const { team_id, id } = task;
-      const body = { ...toBody(fields), version: Number(fields.version) };
+      const body = { ...toBody(sent), version: Number(sent.version) };
       return call('updateTask', { params: { team_id, task_id: id }, body });
     },
-    onSuccess: (saved) => {
+    onSuccess: (saved, sent) => {
       putTask(queries, saved);
+      if (JSON.stringify(latest.current) !== JSON.stringify(sent)) {
+        // What was typed while it was being saved is still to be saved.
+        setBase(saved);
+        setTheirs(null);
+        return setFields({ ...latest.current, version: String(saved.version) });
+      }
       setFields(null);
       onClose();
     },
@@ -123,7 +131,7 @@ export function EditTask({
       const now = await refetchAfterConflict(queries, task, error).catch(() => null);
       if (!now) return;
       // Keep the user's fields, including those that were equal to the old version.
-      setFields({ ...fields, version: String(now.version) });
+      setFields({ ...latest.current, version: String(now.version) });
       setTheirs(now);
       setBase(now);
     },
@@ -137,7 +145,7 @@ export function EditTask({
         error={save.error}
         busy={save.isPending}
         label={save.isPending ? 'Saving…' : theirs ? 'Overwrite with mine' : 'Save'}
-        onSubmit={() => save.mutate()}
+        onSubmit={() => save.mutate(fields)}
       >
         {theirs && (
           <div className="rounded-md border border-line bg-surface p-2">

@@ -117,9 +117,12 @@ export function Tasks() {
           teams={all}
           team_id={search.team}
           onClose={() => setDialog(null)}
-          onCreated={({ id }) => {
+          onCreated={({ id, team_id }) => {
             setDialog(null);
-            change({ task: id, q: undefined, thread: undefined }, false);
+            change(
+              { task: id, ...(search.team && { team: team_id }), q: undefined, thread: undefined },
+              false,
+            );
           }}
         />
       )}

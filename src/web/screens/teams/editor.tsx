@@ -85,13 +85,17 @@ export function Editor({
     setFault(null);
   };
 
+  const latest = useRef(text);
+  latest.current = text;
   const save = useAct(
     (saving: Saving, idempotency_key) => send(team, placed(saving, nodes), idempotency_key),
-    (saved) => {
-      setHeld('');
+    (saved, sent) => {
       queries.setQueryData(keys.team(saved.id), saved);
       // The records of tasks contain the key.
       void queries.invalidateQueries(saved.key === team?.key ? { queryKey: keys.teams } : {});
+      // What was typed while it was being saved is still to be saved.
+      if (team && latest.current !== sent.text) return setText(latest.current, saved.version);
+      setHeld('');
       void navigate({ to: '/teams/$team_id', params: { team_id: saved.id } });
     },
   );

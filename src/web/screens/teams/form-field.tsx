@@ -36,7 +36,7 @@ export function DocField({
   list?: boolean;
   /** Keeps an empty text; otherwise an empty field is removed from the document. */
   empty?: 'keep';
-  /** For changes of more than this field. Gets the document as it was when the field got the focus. */
+  /** For changes of more than this field. Gets the document as it was before the user typed into the field. */
   change?: (doc: Doc, text: string) => Doc;
   children?: (control: PlacedControl) => ReactNode;
 }) {
@@ -46,9 +46,15 @@ export function DocField({
   const value = at(doc, path);
   const text = list && Array.isArray(value) ? value.join(', ') : getText(doc, path);
   // While the user types a name, it may equal another one for a moment.
-  const before = useRef<Doc | null>(null);
+  const typed = useRef<{ before: Doc; after: Doc } | null>(null);
   const set = (next: string) => {
-    if (change) return onChange(change(before.current ?? doc, next));
+    if (change) {
+      // The document may have been replaced since, for example by what somebody else has saved.
+      const before = typed.current && isSame(typed.current.after, doc) ? typed.current.before : doc;
+      const after = change(before, next);
+      typed.current = { before, after };
+      return onChange(after);
+    }
     onChange(
       put(doc, path, read(next, { number: Boolean(number), list: Boolean(list), keep: empty === 'keep' })),
     );
@@ -71,11 +77,8 @@ export function DocField({
             inputMode={number ? 'numeric' : undefined}
             autoComplete="off"
             value={text}
-            onFocus={() => {
-              before.current = doc;
-            }}
             onBlur={() => {
-              before.current = null;
+              typed.current = null;
             }}
             onChange={(event) => set(event.target.value)}
           />
@@ -83,6 +86,10 @@ export function DocField({
       }}
     </Field>
   );
+}
+
+function isSame(a: Doc, b: Doc): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Applied on blur, because a text that ends with a comma is not complete yet. */

@@ -1,0 +1,49 @@
+/** Failures of the database must not become the outcome of a step. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { storageFailed } from '../../store/problems.ts';
+import { FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { beginRun, plainMember, stepsOfRun, untilRun } from '../../testing/team-runs.ts';
+
+let fixture: FeaturesFixture;
+beforeEach(async () => {
+  fixture = await FeaturesFixture.make();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await fixture.end();
+});
+
+const spec = { members: [plainMember('m', 'x')], steps: [{ step_key: 'a', max_attempts: 2 }] };
+
+async function nextSession(): Promise<string> {
+  return vi.waitFor(() => {
+    const [id] = fixture.node.launches.keys();
+    expect(id).toBeDefined();
+    return id!;
+  }, SOON);
+}
+
+test('a step is not failed because its output cannot be read now', async () => {
+  const read = vi.spyOn(fixture.log, 'output').mockRejectedValueOnce(storageFailed());
+  const run_id = await beginRun(fixture, spec);
+  const id = await nextSession();
+  fixture.node.write(id, Buffer.from('printed'));
+  fixture.node.end(id, 0);
+  await untilRun(fixture, run_id, 'completed');
+  expect(read).toHaveBeenCalledTimes(2);
+  expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ output: 'printed', attempt: 1 });
+});
+
+test('an attempt that could not be started because of the database is started later', async () => {
+  const { resolve } = fixture.node.folders;
+  let requests = 0;
+  fixture.node.folders.resolve = async (workdir) => {
+    // For creating the agent, and for starting it.
+    if (++requests < 3) throw storageFailed();
+    return resolve(workdir);
+  };
+  const run_id = await beginRun(fixture, spec);
+  fixture.node.end(await nextSession(), 0);
+  await untilRun(fixture, run_id, 'completed');
+  expect((await stepsOfRun(fixture, run_id)).a!.attempt).toBe(1);
+});
