@@ -19,7 +19,11 @@ export interface Outcome {
 export function run(
   argv: readonly [string, ...string[]],
   cwd = root,
-  { stranger = false, timeout_ms = 0 } = {},
+  {
+    stranger = false,
+    timeout_ms = 0,
+    env = {},
+  }: { stranger?: boolean; timeout_ms?: number; env?: Record<string, string> | undefined } = {},
 ): Promise<Outcome> {
   const [name, ...args] = argv;
   const started = performance.now();
@@ -28,7 +32,11 @@ export function run(
       cwd,
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: timeout_ms,
-      env: { ...process.env, PATH: stranger ? withoutTools() : `${tools}${delimiter}${process.env.PATH}` },
+      env: {
+        ...process.env,
+        ...env,
+        PATH: stranger ? withoutTools() : `${tools}${delimiter}${process.env.PATH}`,
+      },
     });
     let output = '';
     const add = (bytes: Buffer) => {

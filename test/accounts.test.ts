@@ -44,6 +44,31 @@ test('exactly one of a hundred concurrent joins succeeds', async () => {
   await expect(stat(path)).rejects.toThrow('ENOENT');
 });
 
+test('a user who is renamed keeps their mail and their triggers', async () => {
+  const { id: user_id, token } = await addUser('alice');
+  const spec = { members: [{ member_id: 'outside' }], steps: [{ step_key: 'a', member_id: 'outside' }] };
+  const { id: team_id } = await plane.client.call('createTeam', {
+    body: { name: 'pair', spec, human_members: ['alice'] },
+  });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: {} });
+  const body = { run_id, from_actor_id: 'user:ana', to_actor_id: 'user:alice', payload: { n: 1 } };
+  await plane.client.call('sendMail', { body });
+  const alice = as(token);
+  const trigger = await alice.call('setTrigger', {
+    params: { actor_id: 'user:alice' },
+    body: { run_id, every_seconds: 3600, payload: {} },
+  });
+
+  await plane.client.call('updateUser', { params: { user_id }, body: { username: 'alicia' } });
+  const params = { actor_id: 'user:alicia' };
+  expect(await alice.call('listMail', { params })).toMatchObject([{ payload: { n: 1 } }]);
+  expect(await alice.call('listTriggers', { params })).toMatchObject([{ id: trigger.id }]);
+  await alice.call('deleteTrigger', { params: { ...params, trigger_id: trigger.id } });
+  // The next user of the name gets nothing of it.
+  const next = as((await addUser('alice')).token);
+  expect(await next.call('listMail', { params: { actor_id: 'user:alice' } })).toEqual([]);
+});
+
 longTest('a join challenge and its attempt count survive a crash', async () => {
   const path = join(plane.data_dir, 'join.json');
   const { token, pin } = JSON.parse(await readFile(path, 'utf8'));

@@ -9,6 +9,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';
 import { sleep } from '../src/base/async.ts';
+import { Problem } from '../src/core/problem.ts';
 import { isRunOver } from '../src/features/runs/rules/run.ts';
 import { TestCluster } from '../src/testing/cluster.ts';
 import { retryWhileUnreachable } from '../src/testing/conversation.ts';
@@ -165,9 +166,19 @@ async function askAcross(event: () => Promise<void>): Promise<void> {
     await reviving(retryWhileUnreachable(answer).then(() => conversation.untilIdle()));
     expect(await conversation.delivered()).toMatchObject([{ status: 'answered', delivery: 'written' }]);
     expect(conversation.history.sequenceError()).toBeNull();
+    await reviving(stopAgent(second, conversation.agent_id));
   } finally {
     await conversation.close();
   }
+}
+
+/** Otherwise, hundreds of agents would run at the end. */
+async function stopAgent({ client }: TestPlane, agent_id: string): Promise<void> {
+  const stop = () => client.call('stopAgent', { params: { agent_id }, body: { grace_seconds: 0 } });
+  await retryWhileUnreachable(stop).catch((error: unknown) => {
+    // The answer to an earlier request was lost.
+    if (!(error instanceof Problem) || error.code !== 'agent_not_running') throw error;
+  });
 }
 
 /** A run of a chain of steps, each of which writes a line to a file. */

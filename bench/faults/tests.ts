@@ -17,7 +17,11 @@ interface Report {
 export async function runTests(
   tally: Tally,
   files: readonly string[],
-  { name_parts = [], project }: { name_parts?: readonly string[]; project?: string } = {},
+  {
+    name_parts = [],
+    project,
+    env,
+  }: { name_parts?: readonly string[]; project?: string; env?: Record<string, string> } = {},
 ): Promise<void> {
   const missing = files.filter((file) => !existsSync(join(root, file)));
   tally.check(missing.length === 0, `missing test files: ${missing.join(', ')}`);
@@ -28,7 +32,7 @@ export async function runTests(
     const named = name_parts.length > 0 ? ['-t', name_parts.join('|')] : [];
     const as = project === undefined ? [] : ['--project', project];
     const report = ['--reporter=json', `--outputFile=${path}`];
-    const ran = await run(['vitest', 'run', ...as, ...there, ...named, ...report]);
+    const ran = await run(['vitest', 'run', ...as, ...there, ...named, ...report], root, { env });
     const text = await readFile(path, 'utf8').catch(() => null);
     if (text === null) {
       tally.check(false, `cannot run the tests: ${ran.output.slice(-500)}`);
@@ -38,7 +42,7 @@ export async function runTests(
     const tried = results.filter(({ status }) => status === 'passed' || status === 'failed');
     for (const { fullName, status } of tried) tally.case(status === 'passed', `failed: ${fullName}`);
     tally.check(tried.length > 0, 'no test ran');
-    tally.check(ran.ok, 'the test run failed');
+    tally.check(ran.ok, `the test run failed: ${ran.output.slice(-500)}`);
     tally.measure(`${tried.length} tests of ${there.join(', ')}, ${ran.seconds.toFixed(0)} s`);
   });
 }

@@ -135,6 +135,9 @@ export class FeatureSet {
     onTokensRevoked: async (...args) => {
       for (const extension of this.#extensions('onTokensRevoked')) await extension(...args);
     },
+    onUserRenamed: async (...args) => {
+      for (const extension of this.#extensions('onUserRenamed')) await extension(...args);
+    },
     passkeysOf: async (user_id) => {
       const found = this.#extensions('passkeysOf').map((extension) => extension(user_id));
       return (await Promise.all(found)).flat();

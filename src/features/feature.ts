@@ -177,6 +177,8 @@ export interface Extensions {
   onTokenRevoked(tx: Tx, token_id: string): Promise<void>;
   /** Called when all tokens of a user except `keep` were revoked. */
   onTokensRevoked(tx: Tx, user_id: string, keep: string | null): Promise<void>;
+  /** Called when a user was renamed. `from`, `to`: actor ids of the user (`user:<username>`). */
+  onUserRenamed(tx: Tx, from: string, to: string): Promise<void>;
   /** For the user's own record. */
   passkeysOf(user_id: string): Promise<PasskeyRecord[]>;
   /** The participants in the team and run of an agent; null if the agent has no team. */

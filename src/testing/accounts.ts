@@ -80,12 +80,20 @@ export class AccountsFixture {
     const { store, clock, log } = this;
     this.audit = new Audit({ store, clock, log });
     const extensions = {
+      onUserRenamed: async () => {},
       onTokenRevoked: deleteSubscriptionsOfToken,
       onTokensRevoked: deleteSubscriptionsOfUser,
     };
     this.tokens = new Tokens({ store, clock, log, audit: this.audit, extensions });
     this.passwords = new (this.#real ? Passwords : CheapPasswords)(() => this.rules);
-    const common = { store, clock, audit: this.audit, tokens: this.tokens, passwords: this.passwords };
+    const common = {
+      store,
+      clock,
+      extensions,
+      audit: this.audit,
+      tokens: this.tokens,
+      passwords: this.passwords,
+    };
     this.accounts = new Accounts({ ...common, outbox: new Outbox({ store, clock, log }) });
     this.join = new Join({ ...common, accounts: this.accounts, file: this.joinFile });
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32).fill(7) });

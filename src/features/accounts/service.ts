@@ -24,8 +24,10 @@ import {
   updateUser,
 } from '../../store/users.ts';
 import type { Outbox } from '../../work/outbox.ts';
+import { humanActorId } from '../actors/rules/actor.ts';
 import { ownsAgents } from '../agents/queries/agents.ts';
 import type { Audit } from '../audit/service.ts';
+import type { Extensions } from '../feature.ts';
 import { nodeIds } from '../nodes/queries.ts';
 import { createdTeams } from '../teams/queries.ts';
 import { hasSignedInFrom } from '../tokens/queries.ts';
@@ -54,6 +56,7 @@ export interface AccountsDeps {
   tokens: Tokens;
   passwords: Passwords;
   outbox: Pick<Outbox, 'enqueue'>;
+  extensions: Pick<Extensions, 'onUserRenamed'>;
 }
 
 export class Accounts {
@@ -275,7 +278,7 @@ export class Accounts {
     user_id: string,
     change: { username?: string | undefined; password?: string | undefined; role?: Role | undefined },
   ): Promise<User> {
-    const { store, clock, passwords, tokens, audit } = this.#deps;
+    const { store, clock, passwords, tokens, audit, extensions } = this.#deps;
     if (change.username !== undefined) checkUsername(change.username);
     if (change.password !== undefined) await passwords.check(change.password);
     await this.get(user_id);
@@ -298,7 +301,10 @@ export class Accounts {
       const keep = role === row.role && caller.user_id === user_id ? caller.token_id : null;
       const tokens_ended =
         password_hash !== undefined || role !== row.role ? await tokens.endAll(tx, user_id, keep) : 0;
-      if (username !== row.username) await tokens.renamed(tx, user_id);
+      if (username !== row.username) {
+        await tokens.renamed(tx, user_id);
+        await extensions.onUserRenamed(tx, humanActorId(row.username), humanActorId(username));
+      }
       const details = { subject_id: user_id, changed, tokens_ended };
       await audit.record(tx, { event: 'user_updated', user_id: caller.user_id, ip: caller.ip, details });
       return toUser({ ...row, username, role });

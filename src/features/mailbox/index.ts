@@ -7,7 +7,8 @@ import { runOfNum } from '../runs/queries/runs.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
 import { mailHandlers } from './http.ts';
 import { mail_help } from './messages.ts';
-import { countUnacknowledged } from './queries/mail.ts';
+import { countUnacknowledged, renameInMail } from './queries/mail.ts';
+import { renameInTriggers } from './queries/triggers.ts';
 import { Mailbox } from './service.ts';
 import { Triggers } from './triggers.ts';
 import { Waking } from './waking.ts';
@@ -43,6 +44,10 @@ export function openMailbox(
       pendingMail: async (tx, { run_num, actor_id, prompt_id }) =>
         mailbox.pendingMail(tx, (await runOfNum(tx, run_num))!, actor_id, prompt_id),
       unacknowledgedMail: countUnacknowledged,
+      onUserRenamed: async (...args) => {
+        await renameInMail(...args);
+        await renameInTriggers(...args);
+      },
     },
   };
 }

@@ -51,6 +51,16 @@ test('a send with a key is sent once', async () => {
   expect((await as('boss', 'inbox')) as object).toMatchObject({ messages: [{ payload: {} }] });
 });
 
+test('a key that a run used does not keep a restarted run from sending', async () => {
+  const send = () => as('hand', 'send', { to: 'boss', payload: {}, idempotency_key: 'k' });
+  const before = (await send()) as { id: number };
+  const { store } = opened.fixture;
+  await store.write((tx) => tx.run(tx.sql.updateTable('runs').set({ attempt: 2 })));
+  const again = (await send()) as { id: number };
+  expect(again.id).not.toBe(before.id);
+  expect(await send()).toEqual(again);
+});
+
 test('receive waits for mail', async () => {
   const received = as('boss', 'receive');
   await as('hand', 'send', { to: 'boss', payload: {} });

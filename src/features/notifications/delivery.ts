@@ -16,6 +16,7 @@ import {
   deleteMessage,
   deleteSubscription,
   findMessage,
+  findPushKey,
   findSubscription,
   type PushMessageRow,
   pendingMessages,
@@ -130,6 +131,8 @@ export class Delivery {
   async recordOutcome(tx: Tx, device: SubscriptionRow, outcome: Outcome): Promise<void> {
     const { clock, timers, audit, log } = this.#deps;
     if (outcome.kind === 'accepted') {
+      // The keys were rotated meanwhile, so the device must subscribe again.
+      if ((await findPushKey(tx))?.public_key !== device.public_key) return;
       await timers.clear(tx, 'push_retry', device.id);
       const good = { failures: 0, last_error: null, last_success_at: clock.now(), retry_at: null };
       // The push service works again, so the waiting messages are sent.

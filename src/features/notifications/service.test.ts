@@ -801,6 +801,20 @@ describe('the keys', () => {
     expect(await devicesOf(ANA)).toMatchObject([{ status: 'expired' }]);
   });
 
+  test('a device stays expired if a message that was sent before the rotation is accepted after it', async () => {
+    const device = await subscribe(ANA);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    device.answers.push({ status: 201, after: held });
+    const tested = fixture.push.test(ANA, device.id);
+    await device.untilRequests(1);
+    await fixture.push.rotate(ANA);
+    release();
+    expect(await tested).toMatchObject([{ ok: true }]);
+    expect(await devicesOf(ANA)).toMatchObject([
+      { status: 'expired', last_error: expect.stringContaining('open svc on this device') },
+    ]);
+  });
+
   test('are rotated by root only; then devices get nothing until they subscribe for the new ones', async () => {
     const device = await subscribe(ANA);
     await expect(fixture.push.rotate(BEN)).rejects.toThrow('root required');

@@ -2,7 +2,7 @@
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import { reviewHandlers } from './http.ts';
-import { pendingReviews } from './queries.ts';
+import { pendingReviews, renameInReviews } from './queries.ts';
 import type { ReviewRouting } from './routing.ts';
 import { Reviews } from './service.ts';
 
@@ -30,6 +30,7 @@ export function openReviews({ settings, extensions, metrics }: Core, agents: Age
     routes: reviewHandlers(reviews),
     resources: { review_id: (caller, _action, { review_id }) => reviews.get(caller, review_id!) },
     timers: reviews.timers(),
+    extensions: { onUserRenamed: renameInReviews },
     session: {
       onStdinWritten: (session_id, length) => reviews.written(session_id, length),
       awaitsAnswer: async (...session) => (await pendingReviews(...session)).length > 0,

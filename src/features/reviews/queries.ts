@@ -110,3 +110,8 @@ export function toReview(row: ReviewRow): Review {
     expires_at: rfc3339OrNull(row.expires_at),
   };
 }
+
+/** Changes the actor id of the person to whom reviews are routed. */
+export async function renameInReviews(tx: Tx, from: string, to: string): Promise<void> {
+  await tx.run(tx.sql.updateTable('reviews').set({ routed_to: to }).where('routed_to', '=', from));
+}

@@ -7,6 +7,7 @@ import type { Tokens } from '../tokens/service.ts';
 import { publishTask, requireTask } from './find.ts';
 import { taskHandlers } from './http.ts';
 import { Messages } from './messages.ts';
+import { renameInMessages } from './queries/messages.ts';
 import { Tasks } from './service.ts';
 
 export interface TasksNeeds {
@@ -33,6 +34,9 @@ export function openTasks(core: Core, { runs, mailbox, tokens }: TasksNeeds): Fe
         ),
     },
     facts: { tasks: tasks.facts(), messages: messages.facts() },
-    extensions: { publishTask: async (tx, task_num) => void (await publishTask(core.feed, tx, task_num)) },
+    extensions: {
+      publishTask: async (tx, task_num) => void (await publishTask(core.feed, tx, task_num)),
+      onUserRenamed: renameInMessages,
+    },
   };
 }

@@ -289,3 +289,10 @@ export function toMailHead(row: MailRow): MailHead {
 export function toMail(row: MailRow): Mail {
   return { ...toMailHead(row), payload: JSON.parse(row.payload) };
 }
+
+/** Changes the actor id of a person in all mail. */
+export async function renameInMail(tx: Tx, from: string, to: string): Promise<void> {
+  const mail = tx.sql.updateTable('mail');
+  await tx.run(mail.set({ from_actor_id: to }).where('from_actor_id', '=', from));
+  await tx.run(mail.set({ to_actor_id: to }).where('to_actor_id', '=', from));
+}

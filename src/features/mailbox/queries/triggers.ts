@@ -79,3 +79,8 @@ export function toTrigger(row: TriggerRow): Trigger {
     created_at: rfc3339(row.created_at),
   };
 }
+
+/** Changes the actor id of a person in all triggers. */
+export async function renameInTriggers(tx: Tx, from: string, to: string): Promise<void> {
+  await tx.run(tx.sql.updateTable('triggers').set({ actor_id: to }).where('actor_id', '=', from));
+}

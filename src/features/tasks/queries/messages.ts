@@ -116,3 +116,10 @@ export function toMessage(row: MessageRow): Message {
     created_at: rfc3339(row.created_at),
   };
 }
+
+/** Changes the actor id of a person in all messages. */
+export async function renameInMessages(tx: Tx, from: string, to: string): Promise<void> {
+  const messages = tx.sql.updateTable('messages');
+  await tx.run(messages.set({ from_actor_id: to }).where('from_actor_id', '=', from));
+  await tx.run(messages.set({ to_actor_id: to }).where('to_actor_id', '=', from));
+}
