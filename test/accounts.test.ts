@@ -45,13 +45,14 @@ test('exactly one of a hundred concurrent joins succeeds', async () => {
 });
 
 test('a user who is renamed keeps their mail and their triggers', async () => {
+  await plane.join();
   const { id: user_id, token } = await addUser('alice');
   const spec = { members: [{ member_id: 'outside' }], steps: [{ step_key: 'a', member_id: 'outside' }] };
   const { id: team_id } = await plane.client.call('createTeam', {
     body: { name: 'pair', spec, human_members: ['alice'] },
   });
   const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: {} });
-  const body = { run_id, from_actor_id: 'user:ana', to_actor_id: 'user:alice', payload: { n: 1 } };
+  const body = { run_id, from_actor_id: `user:${ROOT.username}`, to_actor_id: 'user:alice', payload: { n: 1 } };
   await plane.client.call('sendMail', { body });
   const alice = as(token);
   const trigger = await alice.call('setTrigger', {

@@ -27,9 +27,9 @@ async function listAndCount(listen: string | null) {
   const config = { get: (key: string) => (key === 'cluster.listen' ? listen : 'a') } as unknown as Config;
   const metrics = new Metrics();
   const { routes } = openCluster({ store, config, metrics });
-  const list = routes!.listPlanes as unknown as () => Promise<{ name: string }[]>;
+  const list = routes!.listPlanes as unknown as (call: object) => Promise<{ name: string }[]>;
   return {
-    names: (await list()).map(({ name }) => name),
+    names: (await list({ query: {} })).map(({ name }) => name),
     active: /svc_planes\{state="active"\} (\d+)/.exec(await metrics.text())?.[1],
     standby: /svc_planes\{state="standby"\} (\d+)/.exec(await metrics.text())?.[1],
   };
