@@ -52,7 +52,12 @@ test('a user who is renamed keeps their mail and their triggers', async () => {
     body: { name: 'pair', spec, human_members: ['alice'] },
   });
   const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: {} });
-  const body = { run_id, from_actor_id: `user:${ROOT.username}`, to_actor_id: 'user:alice', payload: { n: 1 } };
+  const body = {
+    run_id,
+    from_actor_id: `user:${ROOT.username}`,
+    to_actor_id: 'user:alice',
+    payload: { n: 1 },
+  };
   await plane.client.call('sendMail', { body });
   const alice = as(token);
   const trigger = await alice.call('setTrigger', {

@@ -120,6 +120,21 @@ function Shown({
       className="relative flex flex-col overflow-hidden!"
     >
       <Deleted what="agent" error={error} />
+      <Notices agent={agent} />
+      <PendingRequest agent={agent} />
+      <ShownAgent value={agent}>
+        <AskToDelete value={onDelete}>
+          <Outlet />
+        </AskToDelete>
+      </ShownAgent>
+    </Screen>
+  );
+}
+
+/** What the user must know before they read the page. */
+function Notices({ agent }: { agent: AgentRecord }) {
+  return (
+    <>
       {agent.stale_since && (
         <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-warning">
           <CloudOff aria-hidden className="size-4" />
@@ -137,13 +152,7 @@ function Shown({
           </span>
         </p>
       )}
-      <PendingRequest agent={agent} />
-      <ShownAgent value={agent}>
-        <AskToDelete value={onDelete}>
-          <Outlet />
-        </AskToDelete>
-      </ShownAgent>
-    </Screen>
+    </>
   );
 }
 

@@ -148,27 +148,34 @@ export function EditTask({
         onSubmit={() => save.mutate(fields)}
       >
         {theirs && (
-          <div className="rounded-md border border-line bg-surface p-2">
-            <p className="text-sm">Someone else changed this task:</p>
-            <p className="break-words font-medium">{theirs.title}</p>
-            <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{theirs.description}</p>
-            <p className="text-muted text-sm">
-              {theirs.assignee_member_id === null ? 'Unassigned' : `Assigned to ${theirs.assignee_member_id}`}
-            </p>
-            <Button
-              className="mt-2"
-              onClick={() => {
-                setFields(null);
-                setTheirs(null);
-                save.reset();
-              }}
-            >
-              Use theirs
-            </Button>
-          </div>
+          <Theirs
+            task={theirs}
+            onUse={() => {
+              setFields(null);
+              setTheirs(null);
+              save.reset();
+            }}
+          />
         )}
       </TaskForm>
     </Dialog>
+  );
+}
+
+/** What somebody else has saved meanwhile. */
+function Theirs({ task, onUse }: { task: TaskRecord; onUse: () => void }) {
+  return (
+    <div className="rounded-md border border-line bg-surface p-2">
+      <p className="text-sm">Someone else changed this task:</p>
+      <p className="break-words font-medium">{task.title}</p>
+      <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{task.description}</p>
+      <p className="text-muted text-sm">
+        {task.assignee_member_id === null ? 'Unassigned' : `Assigned to ${task.assignee_member_id}`}
+      </p>
+      <Button className="mt-2" onClick={onUse}>
+        Use theirs
+      </Button>
+    </div>
   );
 }
 
