@@ -271,7 +271,10 @@ test('an archived agent is left out of lists until it is started again', async (
   expect(await ls()).toBe('');
   expect(await ls('--archived')).toBe(agent.id);
 
+  const namesake = await plane.create({ name: 'shelved', command: 'true' });
+  expect((await plane.cli(['agents', 'get', 'shelved'])).stdout).toContain(namesake.id);
   expect(await plane.cli(['agents', 'unarchive', 'shelved'])).toMatchObject({ code: 0 });
+  await plane.client.call('deleteAgent', { params: { agent_id: namesake.id } });
   expect((await plane.get(agent.id)).archived_at).toBeNull();
   expect(await plane.cli(['agents', 'archive', 'shelved'])).toMatchObject({ code: 0 });
   expect(await ls()).toBe('');

@@ -140,8 +140,11 @@ export function baseUrl(text: string): string {
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-/** Finds an agent by id, or by name if only one agent has that name. */
-export async function findAgent(api: Api, ref: string) {
+/**
+ * Finds an agent by id, or by name if only one agent has that name. Archived agents do not block their names: they are found only
+ * if no other agent has the name, or first, with `archived`.
+ */
+export async function findAgent(api: Api, ref: string, { archived = false } = {}) {
   if (ref.startsWith('agt_')) {
     const found = await api.call('getAgent', { params: { agent_id: ref } }).catch((error) => {
       if (error instanceof Problem && error.kind === 'not_found') return null;
@@ -151,9 +154,8 @@ export async function findAgent(api: Api, ref: string) {
   }
   // Filtered here as well, because an older plane ignores the filter and returns every agent.
   const named = (await api.all('listAgents', { query: { name: ref } })).filter(({ name }) => name === ref);
-  // Archived agents do not block their names.
-  const current = named.filter(({ archived_at }) => !archived_at);
-  return findByUniqueName(current.length > 0 ? current : named, ref, 'agent');
+  const preferred = named.filter(({ archived_at }) => Boolean(archived_at) === archived);
+  return findByUniqueName(preferred.length > 0 ? preferred : named, ref, 'agent');
 }
 export type AgentRecord = Awaited<ReturnType<typeof findAgent>>;
 

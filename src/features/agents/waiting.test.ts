@@ -1,7 +1,8 @@
 /** Requests that wait until an agent reaches a state. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
+import { ended } from '../../testing/scripted-node.ts';
 import { sqliteTest } from '../../testing/test-store.ts';
 import { limits } from './limits.ts';
 import { AgentWaits } from './waiting.ts';
@@ -39,6 +40,25 @@ test('an aborted wait returns at once, and a user without access gets not found'
   controller.abort();
   expect(await waiting).toMatchObject({ id, status: 'running' });
   await expect(waits.until(BEN, id, 'ended', MINUTE_MS, never)).rejects.toThrow('agent not found');
+});
+
+test('a wait for the end of an agent that is starting again waits for its new session', async () => {
+  const { id, session_id } = await fixture.create({ protocol: 'acp', start: true });
+  fixture.node.sendFact(session_id!, ended(0));
+  await fixture.until(id, 'completed');
+  fixture.node.start = () => new Promise(() => {});
+  void fixture.agents.start(ANA, id, null).catch(() => {});
+  await vi.waitFor(async () => expect((await fixture.get(id)).activity).toBe('starting'), SOON);
+  expect(await fixture.get(id)).toMatchObject({ status: 'completed' });
+  const controller = new AbortController();
+  let is_over = false;
+  const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, controller.signal).finally(() => {
+    is_over = true;
+  });
+  for (let n = 0; n < 20; n++) await fixture.store.read(() => null);
+  expect(is_over).toBe(false);
+  controller.abort();
+  await waiting;
 });
 
 test('a wait for an agent that is deleted ends with not found', async () => {

@@ -44,6 +44,17 @@ test('deletes agents of runs 30 days after the run has ended, and no others', as
   expect(await names()).toEqual(['own']);
 });
 
+test('keeps archived agents of runs', async () => {
+  await endedRun();
+  const { id } = (await fixture.agents.list(ANA, {}, {})).items[0]!;
+  await fixture.agents.update(ANA, id, { archived: true });
+  fixture.clock.advance(62 * DAY);
+  expect(await sweep()).toBe(0);
+  await fixture.agents.update(ANA, id, { archived: false });
+  fixture.clock.advance(31 * DAY);
+  expect(await sweep()).toBe(1);
+});
+
 test('deletes agents 30 days after their team was deleted', async () => {
   const run_id = await endedRun();
   await fixture.store.write(async (tx) => deleteTeam(tx, (await findRun(tx, run_id))!.team_num));

@@ -289,7 +289,7 @@ function addArchive(agents: Command, context: Context, verb: 'archive' | 'unarch
     const api = await connect(context, options);
     const body = { archived: verb === 'archive' };
     await each(context.io, refs, async (ref) => {
-      const { id } = await findAgent(api, ref);
+      const { id } = await findAgent(api, ref, { archived: !body.archived });
       await reportAgent(context, await api.call('updateAgent', { params: { agent_id: id }, body }), options);
     });
   });
