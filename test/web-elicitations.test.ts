@@ -88,9 +88,9 @@ browserTest(
     await name.press('Enter');
     const settled = page.getByRole('article', { name: 'How shall I deploy it?: Sent · ana' });
     await settled.waitFor();
-    expect(
-      await page.evaluate('Object.keys(localStorage).filter((key) => key.includes("elicitation"))'),
-    ).toEqual([]);
+    const drafts = () =>
+      page.evaluate('Object.keys(localStorage).filter((key) => key.includes("elicitation"))');
+    await expect.poll(drafts, SOON).toEqual([]);
     await expect.poll(async () => (await get(elicitation)).delivery, SOON).toBe('written');
     await page.goto(`${plane.url}/agents/${elicitation.agent_id}`);
     const content = {

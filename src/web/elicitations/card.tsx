@@ -35,8 +35,12 @@ export const ElicitationCard = memo(function ElicitationCard({
 }: ElicitationCardProps) {
   const id = useId();
   const draft = useDraft(`elicitation.${elicitation.id}`);
-  const reply = useReply(elicitation.id, () => draft[1](''));
+  const [text, setText] = draft;
+  const reply = useReply(elicitation.id, () => setText(''));
   const open = elicitation.status === 'pending';
+  useEffect(() => {
+    if (!open && text !== '') setText('');
+  }, [open, text, setText]);
   const title = escapeHidden(getTitle(elicitation));
   return (
     <CardFrame
