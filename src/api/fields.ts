@@ -102,7 +102,7 @@ export function list<T extends z.ZodType>(item: T) {
   return z.union([z.array(item), z.object({ items: z.array(item), next_cursor: z.string().optional() })]);
 }
 
-/** A list that is always short. Its type is the plain array, because no client of svc itself asks for pages of it. */
+/** A list that is always short. Its type is the plain array, because svc's own clients never ask for pages of it. */
 export function shortList<T extends z.ZodType>(item: T): z.ZodArray<T> {
   return list(item) as unknown as z.ZodArray<T>;
 }

@@ -141,8 +141,8 @@ export function baseUrl(text: string): string {
 }
 
 /**
- * Finds an agent by id, or by name if only one agent has that name. Archived agents do not block their names: they are found only
- * if no other agent has the name, or first, with `archived`.
+ * Finds an agent by id, or by name if only one agent has that name. Agents that are not archived take precedence; with
+ * `archived`, archived ones do.
  */
 export async function findAgent(api: Api, ref: string, { archived = false } = {}) {
   if (ref.startsWith('agt_')) {

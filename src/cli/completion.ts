@@ -103,7 +103,7 @@ async function callOrEmpty(context: Context, question: (api: Api) => Promise<str
   }
 }
 
-/** Commands for runs that have not ended, and for those that have. Others are for both. */
+/** Commands for runs that have not ended, and commands for those that have. All others take both. */
 const for_open = ['watch', 'cancel', 'complete', 'fail', 'add', 'start', 'input-required'];
 const for_ended = ['delete', 'restart'];
 

@@ -33,7 +33,7 @@ export class Problem extends Error {
   readonly pending: PendingKind | undefined;
   /** For a wrong PIN: how many more can be tried. */
   readonly tries_left: number | undefined;
-  /** The database of the plane failed, and has logged the reason: whoever tries again logs nothing. */
+  /** The plane's own database failed. The store has logged the reason, so whoever retries logs nothing. */
   readonly is_of_store: boolean;
 
   constructor(
@@ -111,17 +111,17 @@ export function explainRefusal(problem: Problem): string {
   return `${message}: ${refused_path} (${allowed}); use an allowed folder, or add this one to ${setting}`;
 }
 
-/** The database of the plane failed. `code` and `message`: what clients see. */
+/** The plane's own database failed. `code` and `message`: what clients see. */
 export function storeProblem(code: string, message: string): Problem {
   return new Problem('unavailable', code, message, { is_of_store: true });
 }
 
-/** Whether the plane itself failed, so that the error says nothing about the request: it is unexpected, or the database failed. */
+/** Whether the plane itself is at fault: the error is unexpected, or the database failed. It says nothing about the request. */
 export function isFault(error: unknown): boolean {
   return !(error instanceof Problem) || error.is_of_store;
 }
 
-/** Whether the same work may succeed later, so that it stays queued. Other errors are its outcome. */
+/** Whether the same work may succeed later, so that it stays queued. Any other error is its outcome. */
 export function isTemporary(error: unknown): boolean {
   return isFault(error) || isUnreachable(error) || (error as Problem).code === problems.draining().code;
 }

@@ -6,7 +6,7 @@ export function asList<T>(query: PageRequest, page: Page<T>): T[] | Page<T> {
   return query.limit === undefined && query.cursor === undefined ? page.items : page;
 }
 
-/** Like `asList`, for a `shortList` with all its items, and with its type. Throws `invalid cursor`. */
+/** Like `asList`, for all items of a `shortList`, whose type it has. Throws `invalid cursor`. */
 export function asShortList<T>(query: PageRequest, items: T[]): T[] {
   const is_plain = query.limit === undefined && query.cursor === undefined;
   return is_plain ? items : (pageOfList(items, query) as unknown as T[]);

@@ -2,7 +2,6 @@
  * Integrity checks of the database: of its write-ahead log before opening, and of its pages after an unclean stop
  * (small databases at once, large ones later in the background). Also maps SQLite's errors to problems for clients.
  */
-
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Problem } from '../core/problem.ts';

@@ -5,7 +5,6 @@
  * and readers see the state before the group. So everything visible or acknowledged is on the disk, as with `FULL`. Checkpoints
  * and checks run in a worker. This module creates no ids and reads no wall clock.
  */
-
 import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';

@@ -509,7 +509,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Update an agent',
     description:
-      'You can change the name and labels at any time, and everything else only while the agent is not running. An archived agent keeps its log and its worktree; it is only left out of the usual lists, until it is started again.',
+      'You can change the name and labels at any time, and everything else only while the agent is not running. Archiving an agent deletes nothing: the CLI and the web UI leave it out of their lists until it is started again.',
     body: z.object({
       name: name.optional(),
       labels: labels.optional(),

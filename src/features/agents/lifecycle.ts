@@ -11,7 +11,6 @@ import type { Link, Node, StopReport } from '../../core/node.ts';
 import {
   agentProcessesSurvived,
   explainRefusal,
-  isFault,
   isUnreachable,
   Problem,
   problems,
@@ -309,7 +308,7 @@ export class Lifecycle {
       });
       this.#ingest(agent.node_id)?.follow(session_id, view.facts);
     } catch (error) {
-      if (!(error instanceof Problem) || isFault(error)) throw error;
+      if (!(error instanceof Problem) || error.is_of_store) throw error;
       if (error.kind === 'invalid') {
         const exit = {
           exit_code: null,

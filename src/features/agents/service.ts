@@ -191,7 +191,7 @@ export class Agents {
     });
   }
 
-  /** The agents that a new one of this name replaces: not those of runs, which belong to the run's history, and not archived ones. */
+  /** The agents that a new one of this name replaces. Archived ones are kept, and so are those of runs, as part of their history. */
   async #replaceable(caller: Caller, name: string): Promise<AgentRow[]> {
     const rows = await this.#core.store.read(async (reader) =>
       (await agentsNamed(reader, caller.user_id, name)).filter(

@@ -18,8 +18,8 @@ export interface UpdateAgent {
 }
 
 /**
- * The columns with their new values. An agent that is archived already keeps the time. Throws `agent is running` for what needs
- * a stopped agent, and `command is required`. `now`: in milliseconds.
+ * Returns the columns with their new values. An agent that is already archived keeps its time. Throws `agent is running` for
+ * changes that need a stopped agent, and `command is required`. `now`: Unix milliseconds.
  */
 export function changedColumns(row: AgentRow, changes: UpdateAgent, now: number) {
   const { name, labels, command, argv, env, restart_policy, permission_mode, archived } = changes;

@@ -31,7 +31,7 @@ function stateOf(plane: Heartbeat, all: readonly Heartbeat[]): PlaneState {
   return plane.claim === null ? 'standby' : 'active';
 }
 
-/** The planes with their states, without the silent ones of which a later plane of the same name lives. */
+/** The planes with their states, except silent ones that were started again under the same name. */
 export function withStates<Plane extends Heartbeat & { name: string; started_at: number }>(
   planes: readonly Plane[],
 ): (Plane & { state: PlaneState })[] {

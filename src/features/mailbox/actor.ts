@@ -49,7 +49,7 @@ export function mailMethods(
         const to_actor_id = (await resolveActor(tx, getParticipants(team, run), to)).actor_id;
         // A message from an earlier attempt of the run belongs to that attempt.
         const run_attempt = (await getRunAttempt(tx, caller)) ?? run.attempt;
-        // A script may use the same key in every run.
+        // A script may use the same key in every attempt of a run.
         const key = idempotency_key && `${run.id} ${run_attempt} ${idempotency_key}`;
         const mail = { run, run_attempt, from_actor_id, to_actor_id, payload, idempotency_key: key };
         return toMail(await mailbox.post(tx, mail));

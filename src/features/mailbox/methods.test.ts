@@ -51,7 +51,7 @@ test('a send with a key is sent once', async () => {
   expect((await as('boss', 'inbox')) as object).toMatchObject({ messages: [{ payload: {} }] });
 });
 
-test('a key that a run used does not keep a restarted run from sending', async () => {
+test('a restarted run sends again with a key that it has used before', async () => {
   const send = () => as('hand', 'send', { to: 'boss', payload: {}, idempotency_key: 'k' });
   const before = (await send()) as { id: number };
   const { store } = opened.fixture;

@@ -23,7 +23,7 @@ async function nextSession(): Promise<string> {
   }, SOON);
 }
 
-test('a step is not failed because its output cannot be read now', async () => {
+test('a step does not fail if its output cannot be read for a moment', async () => {
   const read = vi.spyOn(fixture.log, 'output').mockRejectedValueOnce(storageFailed());
   const run_id = await beginRun(fixture, spec);
   const id = await nextSession();
@@ -34,7 +34,7 @@ test('a step is not failed because its output cannot be read now', async () => {
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ output: 'printed', attempt: 1 });
 });
 
-test('an attempt that could not be started because of the database is started later', async () => {
+test('an attempt that a failure of the database keeps from starting is started later', async () => {
   const { resolve } = fixture.node.folders;
   let requests = 0;
   fixture.node.folders.resolve = async (workdir) => {

@@ -1,5 +1,4 @@
 /** Errors of PostgreSQL, by their SQLSTATE, as what the store does about them. */
-
 import type pg from 'pg';
 import { Problem } from '../../core/problem.ts';
 import { noSpace, storageDamaged, storageFailed } from '../problems.ts';
@@ -120,11 +119,7 @@ export function canRunAgain(error: unknown): boolean {
 export function storageProblem(error: unknown): Problem | null {
   if (canRunAgain(error)) return storageFailed();
   const state = sqlState(error);
-  if (isDiskFull(error)) {
-    return noSpace();
-  }
-  if (state === 'XX001' || state === 'XX002') {
-    return storageDamaged();
-  }
+  if (isDiskFull(error)) return noSpace();
+  if (state === 'XX001' || state === 'XX002') return storageDamaged();
   return state !== null && /^(53|57|58)/.test(state) ? storageFailed() : null;
 }

@@ -6,7 +6,6 @@
  * A write that conflicts again and again locks the table `gate` exclusively, which waits for all other writes and keeps
  * new ones out. All others lock it in a mode that excludes only that. A lock may be taken before the snapshot.
  */
-
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';

@@ -38,6 +38,7 @@ export const ElicitationCard = memo(function ElicitationCard({
   const [text, setText] = draft;
   const reply = useReply(elicitation.id, () => setText(''));
   const open = elicitation.status === 'pending';
+  // A settled form no longer needs its draft, even if it was answered elsewhere.
   useEffect(() => {
     if (!open && text !== '') setText('');
   }, [open, text, setText]);
@@ -181,7 +182,7 @@ function UrlBody({ url, reply }: Pick<BodyProps, 'reply'> & { url: string }) {
   );
 }
 
-/** The button that opens links in a new tab. Another one opens a menu. */
+/** The mouse button that opens a link in a new tab. The right one opens a menu. */
 const MIDDLE = 1;
 
 function OpenLink({ url, reply, online }: BodyProps & { url: string }) {

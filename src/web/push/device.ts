@@ -89,8 +89,8 @@ export async function unsubscribeDevice(): Promise<void> {
 }
 
 /**
- * Called when a page opens, and after the keys were rotated on it. Subscribes again if the service's keys changed, attaches the subscription to a new sign-in, and
- * unsubscribes if the service has no record of it.
+ * Called when a page opens, and on the device that rotates the keys. Subscribes again if the service's keys have changed,
+ * attaches the subscription to a new sign-in, and unsubscribes if the service has no record of it.
  */
 export async function syncSubscription(): Promise<void> {
   const here = await currentSubscription();

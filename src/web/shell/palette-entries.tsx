@@ -27,6 +27,7 @@ import { features } from '../features.ts';
 import { hasOpenTurn } from '../screens/agent/turn.ts';
 import { useAgentAct } from '../screens/agents/actions.ts';
 import { useArchive } from '../screens/agents/archive.tsx';
+import { isArchived } from '../screens/agents/order.ts';
 import { Kbd } from '../ui/kbd.tsx';
 import { AgentStatus, Status } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
@@ -146,7 +147,7 @@ function useThisAgent(agents: readonly AgentRecord[]): Group {
       icon: <Square aria-hidden />,
       act: () => act.mutate('stop'),
     },
-    archive !== null && {
+    archive && {
       key: 'archive',
       label: archive.label,
       icon: archive.icon,
@@ -169,7 +170,7 @@ function useAgents(agents: readonly AgentRecord[]): Entry[] {
       .map((agent) => ({
         key: agent.id,
         label: agent.name,
-        only_searched: above.has(agent.id) || agent.archived_at !== null,
+        only_searched: above.has(agent.id) || isArchived(agent),
         also: `${agent.id} ${agent.preset ?? ''} ${agent.status}`,
         icon: <AgentStatus agent={agent} labelClassName="sr-only" />,
         right: <ShortAgo at={active(agent)} />,

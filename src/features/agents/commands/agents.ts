@@ -282,7 +282,7 @@ function addWithdraw(agents: Command, context: Context): void {
 
 function addArchive(agents: Command, context: Context, verb: 'archive' | 'unarchive'): void {
   const descriptions = {
-    archive: 'hide agents that have ended from lists, until they are started again',
+    archive: 'leave ended agents out of lists until they are started again',
     unarchive: 'show archived agents in lists again',
   };
   remote(agents, `${verb} <agent...>`, descriptions[verb]).action(async (refs: string[], options: Common) => {

@@ -62,7 +62,7 @@ export function AgentActions({
             icon: <Terminal />,
             onSelect: () => void copyLogCommand(agent),
           },
-          archive ?? false,
+          archive,
           { label: 'Delete', icon: <Trash2 />, danger: true, onSelect: onDelete },
           forgettable && {
             label: 'Forget',

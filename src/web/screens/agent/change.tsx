@@ -2,11 +2,11 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call, errorMessage } from '../../api/client.ts';
-import { keys } from '../../api/keys.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, inputClass } from '../../ui/field.tsx';
+import { storeAgent } from '../agents/actions.ts';
 import { formatLabels, parseLabels } from './labels.ts';
 
 export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
@@ -17,10 +17,7 @@ export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
     mutationFn: () =>
       call('updateAgent', { params: { agent_id: agent.id }, body: { name, labels: parseLabels(labels) } }),
     onSuccess: (record) => {
-      queries.setQueryData(keys.agent(record.id), record);
-      queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
-        rows?.map((row) => (row.id === record.id ? record : row)),
-      );
+      storeAgent(queries, record);
       onClose();
     },
   });

@@ -44,7 +44,7 @@ export default function ActionsMenu({
               params: { agent_id: agent.id, tab: 'output' },
             }),
         },
-        archive ?? false,
+        archive,
       ]}
     />
   );

@@ -8,7 +8,7 @@ import { type Named, showProblem, storeAgent } from './actions.ts';
 
 type Archivable = Named & Pick<AgentRecord, 'status' | 'activity' | 'needs_you' | 'archived_at'>;
 
-/** What the agent's menus and the command palette offer; null while it runs or needs the user. */
+/** What the agent's menus and the command palette offer; false while it runs or needs the user. */
 export function useArchive(agent: Archivable | undefined) {
   const queries = useQueryClient();
   const change = useMutation({
@@ -16,13 +16,13 @@ export function useArchive(agent: Archivable | undefined) {
       call('updateAgent', { params: { agent_id: id }, body: { archived: archived_at === null } }),
     onSuccess: (record) => {
       storeAgent(queries, record);
-      showToast(record.name, record.archived_at === null ? 'No longer archived' : 'Archived');
+      showToast(record.name, record.archived_at === null ? 'Unarchived' : 'Archived');
     },
     onError: (error, { name }) => showProblem({ name }, error),
   });
-  if (!agent || agent.status === 'running' || agent.activity !== null) return null;
+  if (!agent || agent.status === 'running' || agent.activity !== null) return false;
   const is_archived = agent.archived_at !== null;
-  if (!is_archived && agent.needs_you !== null) return null;
+  if (!is_archived && agent.needs_you !== null) return false;
   return {
     label: is_archived ? 'Unarchive' : 'Archive',
     icon: is_archived ? <ArchiveRestore aria-hidden /> : <Archive aria-hidden />,

@@ -25,14 +25,14 @@ function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The filter that shows it besides `All`, which shows no archived ones. An agent that is quiet is still at work. */
+/** The filter that shows it, besides `All`, which leaves out archived agents. A quiet agent is still at work. */
 function filterOf(agent: AgentRecord): AgentsShown | undefined {
   if (isArchived(agent)) return 'archived';
   const state = agentState(agent);
   return state === 'quiet' ? 'working' : agentsShown.find((show) => show === state);
 }
 
-/** Whether lists leave it out. A step that waits may still ask for an answer, and then it is with the others. */
+/** Whether lists leave it out. An agent that needs the user is never left out, for example if its step waits for an answer. */
 export function isArchived({
   archived_at,
   needs_you,
@@ -82,7 +82,7 @@ export function filterAgents(
 
 export type Grouping = 'repo' | 'node' | 'team' | 'none';
 
-/** By repository once agents that are not archived have two, unless the user chose. */
+/** By repository once the agents that are not archived use two, unless the user has chosen. */
 export function groupingOf(agents: readonly AgentRecord[], chosen: Grouping | undefined): Grouping {
   if (chosen) return chosen;
   const current = agents.filter((agent) => !isArchived(agent));

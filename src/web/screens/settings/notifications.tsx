@@ -155,7 +155,7 @@ function Keys() {
     mutationFn: () => call('rotatePushKeys'),
     onSuccess: async () => {
       setConfirming(false);
-      // svc is open on this device.
+      // This device need not wait until svc is opened again.
       await syncSubscription().catch(() => {});
     },
     onSettled: refetch,

@@ -119,7 +119,7 @@ export function EditTask({
     onSuccess: (saved, sent) => {
       putTask(queries, saved);
       if (JSON.stringify(latest.current) !== JSON.stringify(sent)) {
-        // What was typed while it was being saved is still to be saved.
+        // Keep what was typed in the meantime, because it has not been saved.
         setBase(saved);
         setTheirs(null);
         return setFields({ ...latest.current, version: String(saved.version) });
@@ -162,7 +162,7 @@ export function EditTask({
   );
 }
 
-/** What somebody else has saved meanwhile. */
+/** What someone else has saved in the meantime. */
 function Theirs({ task, onUse }: { task: TaskRecord; onUse: () => void }) {
   return (
     <div className="rounded-md border border-line bg-surface p-2">

@@ -93,7 +93,7 @@ export function Editor({
       queries.setQueryData(keys.team(saved.id), saved);
       // The records of tasks contain the key.
       void queries.invalidateQueries(saved.key === team?.key ? { queryKey: keys.teams } : {});
-      // What was typed while it was being saved is still to be saved.
+      // Keep what was typed in the meantime, because it has not been saved.
       if (team && latest.current !== sent.text) return setText(latest.current, saved.version);
       setHeld('');
       void navigate({ to: '/teams/$team_id', params: { team_id: saved.id } });

@@ -49,7 +49,7 @@ export function DocField({
   const typed = useRef<{ before: Doc; after: Doc } | null>(null);
   const set = (next: string) => {
     if (change) {
-      // The document may have been replaced since, for example by what somebody else has saved.
+      // The document may have been replaced since then, for example by what someone else has saved.
       const before = typed.current && isSame(typed.current.after, doc) ? typed.current.before : doc;
       const after = change(before, next);
       typed.current = { before, after };
