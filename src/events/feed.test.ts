@@ -128,3 +128,15 @@ test('a position that is too old or too new gets a reset to the head, even after
   expect((await following)[0]).toMatchObject({ id: 3, event: 'agent' });
   again.close();
 });
+
+test('a follower gets what is committed right after it has the first frame', async () => {
+  const stop = new AbortController();
+  const frames = feed.follow(() => true, 'start', stop.signal);
+  await frames.next();
+  // The client has the beginning of the stream, and reads the lists. The service has not asked for the next frame yet.
+  await tell('usr_1', 'new');
+  const { value } = await frames.next();
+  expect(parseFrames(value!.toString())).toMatchObject([{ data: { record: { name: 'new' } } }]);
+  stop.abort();
+  await frames.return(undefined);
+});

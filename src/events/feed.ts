@@ -140,8 +140,9 @@ export class Feed {
     this.#wakes.add(wake);
     try {
       const { newest, trimmed } = await this.#readBounds();
-      yield retryFrame;
+      // Before the first frame: the client reads the lists when it arrives, and must not miss what is committed meanwhile.
       const wanted = typeof position === 'object' && 'after' in position ? position.after : this.#head;
+      yield retryFrame;
       let cursor = wanted;
       if (wanted > newest || wanted < trimmed) {
         cursor = this.#head;

@@ -41,7 +41,7 @@ export class SnapshotReader {
 
   /** Waits for the reads that are running. Then takes a new snapshot and holds it, even if a read fails. */
   async pin(): Promise<void> {
-    await this.#untilIdle();
+    while (this.#running > 0) await this.#untilIdle();
     // A snapshot from before a checkpoint would prevent the log from restarting.
     this.#release();
     this.#begin();
@@ -52,7 +52,7 @@ export class SnapshotReader {
 
   /** Waits for the reads that are running. Then releases the snapshot: the next read sees everything committed. */
   async release(): Promise<void> {
-    await this.#untilIdle();
+    while (this.#running > 0) await this.#untilIdle();
     this.#release();
   }
 
@@ -60,8 +60,9 @@ export class SnapshotReader {
     this.connection.close();
   }
 
-  async #untilIdle(): Promise<void> {
-    while (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  /** When it resolves, another read may have begun. */
+  #untilIdle(): Promise<void> {
+    return new Promise((resolve) => this.#idle.push(resolve));
   }
 
   #begin(): void {

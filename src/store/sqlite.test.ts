@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { openTestDatabase } from '../testing/empty-sqlite.ts';
+import { openReadOnly } from './connection.ts';
+import { SnapshotReader } from './snapshot-reader.ts';
 import { type FileStore, openSqlite, openSqliteReader } from './sqlite.ts';
 import { ForeignWait, type Reader, type Tx } from './store.ts';
 
@@ -50,6 +52,22 @@ test('a computed value is remembered until the next commit', async () => {
   const third = await store.read(count);
   expect(third).not.toBe(second);
   expect(await store.read(count)).toBe(third);
+});
+
+test('a read that begins while a snapshot is released has one snapshot to its end', async () => {
+  const path = join(folder, 'svc.db');
+  const reader = new SnapshotReader(openReadOnly(path));
+  onTestFinished(() => reader.close());
+  await reader.read(keysOf);
+  const released = reader.release();
+  const keys = reader.read(async (body) => {
+    const first = await keysOf(body);
+    expect(reader.connection.db.isTransaction).toBe(true);
+    return [first, await keysOf(body)];
+  });
+  await released;
+  const [first, second] = await keys;
+  expect(second).toEqual(first);
 });
 
 test('only the owner can access database files', async () => {

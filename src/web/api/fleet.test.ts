@@ -5,10 +5,8 @@ import { applyFrame, readAgain } from './fleet.ts';
 type Row = Record<string, unknown>;
 
 const KEY = ['runs', 'tea_1'];
-const run = (id: string, second: number, more: Row = {}): Row => ({
-  id,
-  team_id: 'tea_1',
-  updated_at: `2026-01-02T03:04:${String(second).padStart(2, '0')}.000Z`,
+const run = (id: string, version: number, more: Row = {}): Row => ({
+  ...{ id, team_id: 'tea_1', version },
   ...more,
 });
 const frame = (record: Row) => ({ id: '1', event: 'run', data: { record } }) as never;
@@ -82,6 +80,19 @@ test('a change that arrives during the first fetch of a list is not lost', async
   await done;
   await settled();
   expect(ids()).toEqual(['b', 'a']);
+});
+
+test('what changed during a fetch does not replace what changed right after it', async () => {
+  const { answer, done } = startFetch();
+  // Records of steps and reviews do not tell which one is newer.
+  const frameOf = (title: string) => frame({ id: 'a', team_id: 'tea_1', title });
+  applyFrame(queries, frameOf(' begins'));
+  answer([{ id: 'a', title: '' }]);
+  await done;
+  expect(ids()).toEqual(['a begins']);
+  applyFrame(queries, frameOf(' ends'));
+  await settled();
+  expect(ids()).toEqual(['a ends']);
 });
 
 const STEPS = ['waiting-steps'];

@@ -7,6 +7,7 @@ import { features } from '../features.ts';
 import { afterFetch } from './after-fetch.ts';
 import { applyToAllRuns } from './all-runs.ts';
 import { keys } from './keys.ts';
+import { compareAges } from './record-age.ts';
 import { applyToWaitingRuns } from './waiting-runs.ts';
 import { applyToWaitingSteps } from './waiting-steps.ts';
 
@@ -90,6 +91,5 @@ function isNewer(row: Row, than: Row): boolean {
 
 /** A list that was fetched after the change may already have a newer record. */
 function isOlder(record: Row, known: Row): boolean {
-  const [a, b] = [record.updated_at, known.updated_at];
-  return typeof a === 'string' && typeof b === 'string' && a < b;
+  return compareAges(record, known) === 'older';
 }

@@ -2,6 +2,7 @@
 import type { SentBody } from '../../api/route.ts';
 import type { RouteOf } from '../../api/routes.ts';
 import { call, errorMessage, newKey } from '../api/client.ts';
+import { putResponse } from '../api/put-response.ts';
 import { type AgentRecord, agentQuery, queries } from '../api/queries.ts';
 import { showToast } from '../ui/toast.tsx';
 
@@ -16,7 +17,7 @@ export async function startNew(body: NewAgentBody, idempotency_key: string): Pro
   const { queryKey } = agentQuery(id);
   queries.setQueryData<AgentRecord>(queryKey, { id, name, ...record, activity: 'starting' });
   call('startAgent', { params: { agent_id: id }, idempotency_key: newKey() }).then(
-    (started) => queries.setQueryData(queryKey, started),
+    (started) => putResponse(queries, { one: queryKey }, started),
     (error) => {
       showToast(name, errorMessage(error));
       void queries.invalidateQueries({ queryKey });

@@ -7,6 +7,7 @@ import { escapeHidden } from '../../core/visible.ts';
 import { useAct } from '../api/act.ts';
 import { call } from '../api/client.ts';
 import { keys } from '../api/keys.ts';
+import { putResponse } from '../api/put-response.ts';
 import { runQuery, type WaitingRunRecord } from '../api/queries.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { useOnline } from '../ui/online.ts';
@@ -119,7 +120,7 @@ function useResume({ team_id, run_id }: WaitingRunRecord) {
   return useAct(
     (_: undefined, idempotency_key) => call('resumeRun', { params: { team_id, run_id }, idempotency_key }),
     (run) => {
-      queries.setQueryData(keys.run(run_id), run);
+      putResponse(queries, { one: keys.run(run_id) }, run);
       queries.setQueryData<WaitingRunRecord[]>(keys.waiting_runs, (runs) =>
         runs?.filter((other) => other.run_id !== run_id),
       );

@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
+import { putResponse } from '../../api/put-response.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { awaitsAnswer } from '../../ui/agent-state.ts';
 import { showToast } from '../../ui/toast.tsx';
@@ -18,7 +19,7 @@ export function useCancelTurn(agent: AgentRecord) {
   const open = hasOpenTurn(agent);
   const cancel = useMutation({
     mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id } }),
-    onSuccess: (record) => queries.setQueryData(keys.agent(record.id), record),
+    onSuccess: (record) => putResponse(queries, { one: keys.agent(record.id) }, record),
     onError: (error) => showToast(agent.name, errorMessage(error)),
   });
   const { mutate, reset, isPending, isSuccess } = cancel;

@@ -3,6 +3,7 @@ import { type QueryClient, useMutation, useQueryClient } from '@tanstack/react-q
 import { Problem } from '../../../core/problem.ts';
 import { call, errorMessage, newKey } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
+import { putResponse } from '../../api/put-response.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { showToast } from '../../ui/toast.tsx';
 
@@ -41,10 +42,7 @@ function send({ id }: Named, act: Act): Promise<AgentRecord> {
 
 /** Updates the cached record. */
 export function storeAgent(queries: QueryClient, record: AgentRecord): void {
-  queries.setQueryData(keys.agent(record.id), record);
-  queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
-    rows?.map((row) => (row.id === record.id ? record : row)),
-  );
+  putResponse(queries, { one: keys.agent(record.id), list: keys.agents }, record);
 }
 
 export function showProblem({ name }: Pick<Named, 'name'>, error: Error): void {

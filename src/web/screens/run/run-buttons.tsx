@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
+import { putResponse } from '../../api/put-response.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { CommandForm, type CommandInput } from '../../ui/command-form.tsx';
@@ -46,7 +47,7 @@ export function RunButtons({ run, steps, questions, ready }: RunButtonsProps) {
     (sending: Sending, idempotency_key) => send(run, sending, idempotency_key),
     (record, { command }) => {
       setConfirming(null);
-      queries.setQueryData(keys.run(run.id), record);
+      putResponse(queries, { one: keys.run(run.id) }, record);
       void queries.invalidateQueries({ queryKey: keys.steps(run.id) });
       void queries.invalidateQueries({ queryKey: keys.runs(run.team_id) });
       if (command === 'resume') showToast(`Run ${run.number} resumed`);

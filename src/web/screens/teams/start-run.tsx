@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
+import { putResponse } from '../../api/put-response.ts';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
@@ -27,7 +28,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
       call('createRun', { params: { team_id: team.id }, body: { input }, idempotency_key }),
     (run) => {
       setDraft('');
-      queries.setQueryData(keys.run(run.id), run);
+      putResponse(queries, { one: keys.run(run.id) }, run);
       void queries.invalidateQueries({ queryKey: keys.runs(team.id) });
       void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id: team.id, run_id: run.id } });
     },
