@@ -63,7 +63,7 @@ async function adopt(
     }
     const state = known?.state ?? null;
     if (state === 'ended') {
-      await forget(core, node_id, view.session_id);
+      await forgetEnded(core, node_id, view.session_id);
       continue;
     }
     if (known && view.stdin_bytes > known.stdin_bytes)
@@ -123,9 +123,13 @@ async function discardStarted(core: AgentCore, node_id: string, fact: SessionFac
   }
 }
 
-/** Never throws, so that the other sessions are adopted. A session that cannot be removed is in the next snapshot again. */
-async function forget(core: AgentCore, node_id: string, session_id: string): Promise<void> {
+/**
+ * Removes an ended session from its node, unless an intent will, after what must be read before. Never throws, so that the other
+ * sessions are adopted. A session that cannot be removed is in the next snapshot again.
+ */
+async function forgetEnded(core: AgentCore, node_id: string, session_id: string): Promise<void> {
   try {
+    if (await core.store.read((reader) => core.outbox.isPending(reader, session_id, 'forget'))) return;
     await core.nodes.get(node_id).forget(session_id);
   } catch (error) {
     core.log.error({ err: error, session_id }, 'cannot remove the directory of an ended session');

@@ -34,6 +34,22 @@ test('a step does not fail if its output cannot be read for a moment', async () 
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ output: 'printed', attempt: 1 });
 });
 
+test('the output of a step is not removed before it is read, although its node links again', async () => {
+  const { node } = fixture;
+  vi.spyOn(node, 'stepOutput').mockImplementationOnce(async () => {
+    await node.sendSnapshot(node.link!);
+    throw storageFailed();
+  });
+  const run_id = await beginRun(fixture, spec);
+  const id = await nextSession();
+  node.write(id, Buffer.from('printed'));
+  node.outputs.set(id, Buffer.from('"written to its file"'));
+  node.end(id, 0);
+  await untilRun(fixture, run_id, 'completed');
+  expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ output: 'written to its file' });
+  await expect.poll(() => node.views.size, SOON).toBe(0);
+});
+
 test('an attempt that a failure of the database keeps from starting is started later', async () => {
   const { resolve } = fixture.node.folders;
   let requests = 0;
