@@ -183,7 +183,8 @@ export class Notifier {
     for (const row of await listMessagesByTag(tx, tag)) {
       const original = JSON.parse(row.message) as PushMessage;
       if (original.kind === 'closed') continue;
-      if (row.state === 'pending' && row.attempts === 0) {
+      // A message that it replaced may be on the device.
+      if (row.state === 'pending' && row.attempts === 0 && row.sent_at === null) {
         await deleteMessage(tx, row.num);
         continue;
       }
@@ -249,9 +250,11 @@ export class Notifier {
     message: PushMessage,
   ): Promise<void> {
     const now = this.#clock.now();
+    const before = await findDeviceMessageByTag(tx, num, message.tag);
+    const sent_at = before?.sent_at ?? (before !== undefined && before.attempts > 0 ? now : null);
     const message_num = await putMessage(tx, {
       ...{ subscription_num: num, tag: message.tag, fact_id, message: JSON.stringify(message) },
-      ...{ state: 'pending', attempts: 0, sent_at: null },
+      ...{ state: 'pending', attempts: 0, sent_at },
       ...{ created_at: now, expires_at: now + limits.push_message_ms },
     });
     await trimMessages(tx, num, limits.push_messages_per_subscription);

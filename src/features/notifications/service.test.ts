@@ -73,6 +73,16 @@ async function settled(): Promise<void> {
   }, SOON);
 }
 
+/** All facts so far have led to messages. */
+async function settledFacts(): Promise<void> {
+  await vi.waitFor(async () => {
+    const facts = await fixture.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('facts').select('id')),
+    );
+    expect(facts).toEqual([]);
+  }, SOON);
+}
+
 async function ask(
   more: { title?: string; name?: string } = {},
 ): Promise<{ review: Review; acp: ScriptedAcp }> {
@@ -362,16 +372,38 @@ describe('a review', () => {
     await device.untilRequests(1);
     const second = await ask({ name: 'two' });
     await allow(second.review.id);
-    await vi.waitFor(async () => {
-      const facts = await fixture.store.read((reader) =>
-        reader.all(reader.sql.selectFrom('facts').selectAll()),
-      );
-      expect(facts).toEqual([]);
-    }, SOON);
+    await settledFacts();
     release();
     await device.untilMessages(1);
     await settled();
     expect(device.messages).toMatchObject([{ tag: `review-${first.review.id}` }]);
+  });
+
+  test('is replaced on a device if it is answered before it is sent there again', async () => {
+    const rows = await team({ review_route: 'leader' });
+    const bens = await subscribe(BEN);
+    const review = await memberAsks(rows);
+    await fixture.reviews.route(ANA, review.id, 'user:ben');
+    await bens.untilMessages(1);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    bens.answers.push({ status: 201, after: held });
+    const { id: other_id } = await memberAsks(rows);
+    await fixture.reviews.route(ANA, other_id, 'user:ben');
+    await bens.untilRequests(2);
+    for (const to of ['boss', 'user:ben']) {
+      await fixture.reviews.route(ANA, review.id, to);
+      await settledFacts();
+    }
+    await allow(review.id);
+    await settledFacts();
+    release();
+    await bens.untilMessages(3);
+    await settled();
+    const tag = `review-${review.id}`;
+    expect(bens.messages.filter((message) => message.tag === tag)).toMatchObject([
+      { kind: 'review' },
+      { kind: 'closed' },
+    ]);
   });
 
   test('is sent and then replaced if it is answered during delivery', async () => {
@@ -513,12 +545,7 @@ describe('a question of a step', () => {
     const first = await ask();
     await device.untilRequests(1);
     await answer(await ask());
-    await vi.waitFor(async () => {
-      const facts = await fixture.store.read((reader) =>
-        reader.all(reader.sql.selectFrom('facts').selectAll()),
-      );
-      expect(facts).toEqual([]);
-    }, SOON);
+    await settledFacts();
     release();
     await settled();
     expect(device.messages).toMatchObject([{ tag: `question-${first.run_id}/a/b` }]);

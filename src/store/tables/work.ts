@@ -104,6 +104,7 @@ export interface WorkTables {
     created_at: number;
     /** The message is not sent after this time, and then deleted. */
     expires_at: number;
+    /** When the message, or one that it replaced, may have been sent last. */
     sent_at: number | null;
   };
 }
