@@ -40,6 +40,11 @@ test('the status of a task follows its run, and its messages reach the run', asy
   expect(later.run_id).toBe(run.id);
   await client.call('completeRun', { params: { ...params, run_id: run.id }, body: { output: 'done' } });
   await expect.poll(task, { timeout: 20_000 }).toBe('in_review');
+  const second = await client.call('startTaskRun', { params, body: {} });
+  const restart = () => client.call('restartRun', { params: { ...params, run_id: run.id } });
+  await expect(restart()).rejects.toThrow('task has an active run');
+  await client.call('cancelRun', { params: { ...params, run_id: second.id } });
+  expect(await restart()).toMatchObject({ status: 'running' });
 });
 
 test('a task reports how many steps of its newest run are complete, and publishes each change', async () => {

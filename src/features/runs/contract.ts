@@ -247,7 +247,7 @@ export const runRoutes = {
     path: `${one}/resume`,
     summary: 'Continue a failed, cancelled or waiting run with the steps that did not complete',
     answers: runAnswer,
-    errors: [...runErrors, 'runCompleted'],
+    errors: [...runErrors, 'runCompleted', 'taskHasRun'],
   }),
   restartRun: route({
     ...common,
@@ -256,7 +256,7 @@ export const runRoutes = {
     description:
       'Starts its next attempt. Everything that the current attempt is doing is stopped, and steps that were added are removed.',
     answers: runAnswer,
-    errors: runErrors,
+    errors: [...runErrors, 'taskHasRun'],
   }),
   completeRun: route({
     ...common,

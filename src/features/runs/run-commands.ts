@@ -12,8 +12,9 @@ import { memberKind, type StepSpec } from '../teams/rules/team.ts';
 import { agentsOfSteps } from './queries/attempts.ts';
 import { findRun, parseSpec, type RunRow, toRun } from './queries/runs.ts';
 import { countSteps, findStep, insertSteps, listRunSteps, toStep, updateStep } from './queries/steps.ts';
+import { findOpenRun } from './queries/tasks.ts';
 import { IllegalTransition, type RunCommand, type StepCommand } from './rules/graph.ts';
-import type { Run, Step } from './rules/run.ts';
+import { isRunOver, type Run, type Step } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
 import { hasOutputCapacity } from './step-io.ts';
 
@@ -61,7 +62,10 @@ export class RunCommands {
     this.#options = options;
   }
 
-  /** Returns the run after the command. Throws `run is <status>`, and its own error for resuming a completed run. */
+  /**
+   * Returns the run after the command. Throws `run is <status>`, `task has an active run`, and its own error for resuming a
+   * completed run.
+   */
   async commandRun(tx: Tx, run: RunRow, request: RunRequest, by: Commander): Promise<Run> {
     try {
       const command: RunCommand = request.kind === 'failRun' ? request : { kind: request.kind };
@@ -75,6 +79,9 @@ export class RunCommands {
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
       throw runStatusError(error);
     }
+    const reopens = isRunOver(run) && (request.kind === 'resumeRun' || request.kind === 'restartRun');
+    if (reopens && (await findOpenRun(tx, run.task_num, { except_num: run.num })))
+      throw problems.taskHasRun();
     await this.#audit(tx, by, auditEvents[request.kind], run);
     return toRun((await findRun(tx, run.id))!);
   }

@@ -21,6 +21,7 @@ import { humanActorId } from '../actors/rules/actor.ts';
 import type { Audit } from '../audit/service.ts';
 import { getParticipants } from '../runs/participants.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
+import { findOpenRun } from '../runs/queries/tasks.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { memberActor, type Participants, resolveActor } from '../teams/participants.ts';
 import { type TeamRow, teamOfNum } from '../teams/queries.ts';
@@ -36,7 +37,7 @@ import {
   toMessage,
   waitingMessages,
 } from './queries/messages.ts';
-import { findOpenRun, type TaskRow, taskOfNum, toTask } from './queries/tasks.ts';
+import { type TaskRow, taskOfNum, toTask } from './queries/tasks.ts';
 import {
   assertValidRoute,
   type Conversation,

@@ -17,14 +17,14 @@ import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import type { CreateRun } from '../runs/creation.ts';
 import { findRun, type RunRow, toRun } from '../runs/queries/runs.ts';
-import { insertTask } from '../runs/queries/tasks.ts';
+import { findOpenRun, insertTask } from '../runs/queries/tasks.ts';
 import type { Run, RunStatus } from '../runs/rules/run.ts';
 import { requireTeam } from '../teams/access.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import { inputWithTask } from './context.ts';
 import { publishTask, requireTask } from './find.ts';
-import { findOpenRun, listTasks, taskOfNum, toTask, updateTask } from './queries/tasks.ts';
+import { listTasks, taskOfNum, toTask, updateTask } from './queries/tasks.ts';
 import { followRun, type Task, type TaskStatus } from './rules/task.ts';
 
 export interface TasksOptions {

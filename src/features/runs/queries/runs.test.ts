@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { FeaturesFixture } from '../../../testing/features-fixture.ts';
+import { ANA, FeaturesFixture } from '../../../testing/features-fixture.ts';
 import { beginRun, plainMember } from '../../../testing/team-runs.ts';
 import { findRun } from './runs.ts';
 
@@ -17,4 +17,16 @@ test('a run belongs to the team with which it was created, although its transact
     const team = await tx.get(tx.sql.selectFrom('teams').select(['id', 'num']));
     expect(await findRun(tx, id)).toMatchObject({ team_id: team!.id, team_num: team!.num });
   });
+});
+
+test('a run has the present name of the user who created it, and none once the user is deleted', async () => {
+  const id = await beginRun(fixture, { members: [plainMember('a', 'true')], steps: [{ step_key: 'a' }] });
+  const creator = async () => (await fixture.store.read((reader) => findRun(reader, id)))!.created_by_name;
+  expect(await creator()).toBe(ANA.username);
+  await fixture.store.write((tx) =>
+    tx.run(tx.sql.updateTable('users').set({ username: 'anna' }).where('id', '=', ANA.user_id)),
+  );
+  expect(await creator()).toBe('anna');
+  await fixture.store.write((tx) => tx.run(tx.sql.deleteFrom('users').where('id', '=', ANA.user_id)));
+  expect(await creator()).toBeNull();
 });

@@ -42,24 +42,15 @@ const runByNum = preparedQuery((builder, num: number) => runQuery(builder).where
 function headQuery(builder: Reader['sql']) {
   return builder
     .selectFrom('runs')
-    .select([
-      'num',
-      'id',
-      'status',
-      'mode',
-      'rounds',
-      'rounds_before',
-      'leader',
-      'steps_seen',
-      'error',
-      'attempt',
-      'version',
-    ])
-    .select(['attention', 'attention_at', 'started_at', 'ended_at', 'waiting_since', 'output']);
+    .leftJoin('users', 'users.id', 'runs.created_by')
+    .select(['runs.num', 'runs.id', 'runs.status', 'runs.mode', 'runs.rounds', 'runs.rounds_before'])
+    .select(['runs.leader', 'runs.steps_seen', 'runs.error', 'runs.attempt', 'runs.version', 'runs.output'])
+    .select(['runs.attention', 'runs.attention_at', 'runs.started_at', 'runs.ended_at', 'runs.waiting_since'])
+    .select('users.username as created_by_name');
 }
 
-const headById = preparedQuery((builder, id: string) => headQuery(builder).where('id', '=', id));
-const headByNum = preparedQuery((builder, num: number) => headQuery(builder).where('num', '=', num));
+const headById = preparedQuery((builder, id: string) => headQuery(builder).where('runs.id', '=', id));
+const headByNum = preparedQuery((builder, num: number) => headQuery(builder).where('runs.num', '=', num));
 
 /** The current state of a run. Does not read its spec again, which never changes and can be large. */
 export async function readAgain(reader: Reader, run: RunRow): Promise<RunRow> {

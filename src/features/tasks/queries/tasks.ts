@@ -3,7 +3,6 @@ import type { ExpressionBuilder, Nullable, Selectable, Updateable } from 'kysely
 import { rfc3339 } from '../../../base/clock.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
-import { type RunRow, runOfNum } from '../../runs/queries/runs.ts';
 import type { Task } from '../rules/task.ts';
 
 export type TaskRow = Selectable<Tables['tasks']> & {
@@ -87,20 +86,6 @@ export function listTasks(reader: Reader, filter: TaskFilter): Promise<TaskRow[]
 
 export async function updateTask(tx: Tx, num: number, changes: Updateable<Tables['tasks']>): Promise<void> {
   await tx.run(tx.sql.updateTable('tasks').set(changes).where('num', '=', num));
-}
-
-/** The newest of a task's runs that is not over. */
-export async function findOpenRun(reader: Reader, task_num: number): Promise<RunRow | undefined> {
-  const newest = await reader.get(
-    reader.sql
-      .selectFrom('runs')
-      .select('num')
-      .where('task_num', '=', task_num)
-      .where('status', 'in', ['pending', 'running', 'input_required'])
-      .orderBy('num', 'desc')
-      .limit(1),
-  );
-  return newest && (await runOfNum(reader, newest.num));
 }
 
 export function toTask(row: TaskRow): Task {
