@@ -280,6 +280,7 @@ export const problems = {
     'this control plane runs no agents itself and has no nodes: register one with svc nodes register',
   ),
   agentAlreadyRunning: fixed('conflict', 'agent_already_running', 'agent is already running'),
+  agentBeingDeleted: fixed('conflict', 'agent_being_deleted', 'agent is being deleted'),
   agentNotRunning: fixed('conflict', 'agent_not_running', 'agent is not running'),
   agentRunning: fixed('conflict', 'agent_running', 'agent is running'),
   baseMissing: fixed(

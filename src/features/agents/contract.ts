@@ -579,7 +579,14 @@ export const agentRoutes = {
     summary: 'Start an agent',
     description: 'Responds when the process runs or has failed; the record shows which.',
     answers: { 200: agentRecord },
-    errors: ['agentNotFound', 'agentAlreadyRunning', 'noLocalNode', 'diskSpace', 'nodeUnreachable'],
+    errors: [
+      'agentNotFound',
+      'agentAlreadyRunning',
+      'agentBeingDeleted',
+      'noLocalNode',
+      'diskSpace',
+      'nodeUnreachable',
+    ],
     idempotent: true,
   }),
   stopAgent: route({

@@ -16,6 +16,8 @@ export interface AgentBase extends Core {
   secrets: Secrets;
   /** Paths at which worktrees are being created. */
   worktrees: WorktreePaths;
+  /** The ids of agents that are being deleted, which cannot start. Only the active plane deletes and starts agents. */
+  deleting: Set<string>;
 }
 
 export interface AgentCore extends AgentBase {
@@ -30,6 +32,7 @@ export function agentCore(core: Core, secrets: Secrets): AgentCore {
     waits: new SessionWaits(core.store),
     secrets,
     worktrees: new WorktreePaths(),
+    deleting: new Set(),
   };
   return { ...own, summaries: new Summaries(own) };
 }

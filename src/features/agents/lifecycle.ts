@@ -51,7 +51,10 @@ export class Lifecycle {
     this.#ingest = ingest;
   }
 
-  /** Inserts a session and the intent to start it. Throws `agent is already running` and `no_local_node`. */
+  /**
+   * Inserts a session and the intent to start it. Throws `agent is already running`, `agent is being deleted` and
+   * `no_local_node`.
+   */
   async enqueueStart(
     tx: Tx,
     row: AgentRow,
@@ -59,6 +62,7 @@ export class Lifecycle {
     session_id = newId('ses'),
   ): Promise<{ session_id: string; intent_id: number }> {
     if (isLive(row)) throw problems.agentAlreadyRunning();
+    if (this.#core.deleting.has(row.id)) throw problems.agentBeingDeleted();
     const { outbox, timers, nodes } = this.#core;
     // Throws if agents can no longer run there.
     nodes.choose(row.node_id);

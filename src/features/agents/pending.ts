@@ -237,6 +237,7 @@ export class Pending {
   async #begin(tx: Tx, row: AgentRow): Promise<number | null> {
     const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
     const is_live = isLive(row);
+    if (this.#core.deleting.has(row.id)) throw new Error(`the agent ${row.id} is being deleted`);
     if (is_live && (await this.#lifecycle.isUnanswered(tx, row, 'stop'))) {
       throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
     }

@@ -225,6 +225,19 @@ test('only one of several concurrent deletions removes the worktree', async () =
   expect(removals).toBe(1);
 });
 
+test('an agent cannot start while its worktree is removed, and can if the removal fails', async () => {
+  const agent = await inWorktree(ANA, '/trees/feature');
+  const removal = Promise.withResolvers<never>();
+  const removing = vi.spyOn(node.folders, 'removeWorktree').mockReturnValueOnce(removal.promise);
+  const deletion = remove(ANA, agent.id);
+  await vi.waitFor(() => expect(removing).toHaveBeenCalled(), SOON);
+  const start = () => fixture.agents.start(ANA, agent.id, null);
+  await expect(start()).rejects.toMatchObject({ code: 'agent_being_deleted' });
+  removal.reject(problems.nodeUnreachable());
+  await expect(deletion).rejects.toMatchObject({ code: 'node_unreachable' });
+  expect(await start()).toMatchObject({ status: 'running' });
+});
+
 test('an agent from a restored database cannot use or remove a worktree that another agent has claimed since', async () => {
   const agent = await inWorktree(BEN, '/trees/feature');
   claims.set('/trees/feature', 'agt_of_another');

@@ -44,7 +44,7 @@ export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<Timer
       const session = await findSession(tx, timer.payload.session_id);
       if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
       // A later request takes precedence.
-      if (row.pending !== null) return;
+      if (row.pending !== null || core.deleting.has(row.id)) return;
       if (row.node_id === MAIN_NODE && core.nodes.main_folders() === null) return;
       await lifecycle.enqueueStart(tx, row, SERVICE);
       await core.records.publish(tx, row.id);

@@ -24,6 +24,7 @@ import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { type AgentRequest, type CreateAgent, fromPreset, insertNew, withDefaults } from './creation.ts';
+import { whileStopped } from './deleting.ts';
 import { type DeleteOptions, type DeletionPreview, previewDeletion } from './deletion-preview.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import type { Pending } from './pending.ts';
@@ -364,21 +365,21 @@ export class Agents {
     force: boolean,
   ): Promise<Released> {
     const { node_id, workdir } = await this.#core.store.read(find);
-    return this.#deletions.run(`${node_id} ${workdir}`, () => this.#removeStopped(find, principal, force));
+    return this.#deletions.run(`${node_id} ${workdir}`, () =>
+      whileStopped(this.#core, find, (row) => this.#remove(row, find, principal, force)),
+    );
   }
 
-  async #removeStopped(
+  async #remove(
+    row: AgentRow,
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     force: boolean,
   ): Promise<Released> {
-    const { store } = this.#core;
-    const row = await store.read(find);
-    if (isLive(row)) throw problems.agentRunning();
     const released = await releaseWorktree(this.#core, row, force);
     const { worktree_kept, branch_kept, of_others } = released;
     if (worktree_kept && !of_others) await this.#core.summaries.measureNow(row.id);
-    await store.write(async (tx) => {
+    await this.#core.store.write(async (tx) => {
       const now = await find(tx);
       if (isLive(now)) throw problems.agentRunning();
       await this.#core.records.remove(tx, now);
