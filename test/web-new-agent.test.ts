@@ -262,6 +262,23 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
   await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'shop'));
 });
 
+browserTest('a user who has left the form stays where they are when the agent is created', async () => {
+  const { page } = await openForm();
+  const held = Promise.withResolvers<void>();
+  await page.route('**/api/agents', async (route) => {
+    if (route.request().method() === 'POST') await held.promise;
+    await route.continue();
+  });
+  await page.getByLabel('Name', { exact: true }).fill('slow-to-create');
+  await start(page).click();
+  await page.getByRole('button', { name: 'Starting…' }).waitFor();
+  await page.getByRole('link', { name: 'Approvals' }).first().click();
+  await page.waitForURL(/\/approvals$/);
+  held.resolve();
+  await page.getByText('The agent was created and is starting').waitFor();
+  expect(new URL(page.url()).pathname).toBe('/approvals');
+});
+
 browserTest('root allows a refused repository from its error, and then starts an agent in it', async () => {
   const { page } = await openForm();
   const field = repository(page);

@@ -1,8 +1,8 @@
 /** The queries of all screens. The fleet feed keeps their data current (`fleet.ts`), so it does not become stale with time. */
 import { QueryClient, queryOptions } from '@tanstack/react-query';
-import { Problem } from '../../core/problem.ts';
 import { type Answered, all, call, type ItemOf } from './client.ts';
 import { keys } from './keys.ts';
+import { retryDelay, shouldRetry } from './retry.ts';
 
 export const queries = new QueryClient({
   defaultOptions: {
@@ -13,8 +13,8 @@ export const queries = new QueryClient({
       gcTime: 10 * 60_000,
       refetchOnWindowFocus: false,
       refetchOnReconnect: true,
-      // Retry only if the server did not answer.
-      retry: (failures, error) => !(error instanceof Problem) && failures < 2,
+      retry: shouldRetry,
+      retryDelay,
     },
     mutations: { networkMode: 'always', retry: false },
   },

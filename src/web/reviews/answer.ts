@@ -18,9 +18,13 @@ interface ReviewTarget {
   agent_id: string;
 }
 
-export function useAnswer(target: ReviewTarget) {
+export function useAnswer(target: ReviewTarget, onCounted: (reply: Reply) => void) {
   const give = useReply();
-  return useMutation({ mutationFn: (reply: Reply) => give(target, reply) });
+  return useMutation({
+    mutationFn: (reply: Reply) => give(target, reply),
+    // Also called if the page has been left by then.
+    onSuccess: (counts, reply) => counts && onCounted(reply),
+  });
 }
 
 /** Repeats of the same answer have the same idempotency key. Resolves to whether the answer counts. */

@@ -44,15 +44,15 @@ export const ReviewCard = memo(function ReviewCard({
   const id = useId();
   const me = useSession()?.user.username ?? null;
   const online = useOnline();
-  const answer = useAnswer(review);
   const { call, options, settled } = review;
   const [rejecting, setRejecting] = useState(false);
   const draft = useRejectionDraft(review.review_id);
   const [, setMessage] = draft;
+  const answer = useAnswer(review, (reply) => {
+    if (reply.type === 'option' && reply.message !== undefined) setMessage('');
+  });
   const give = (reply: Reply) => {
-    if (!online || answer.isPending) return;
-    const is_message = reply.type === 'option' && reply.message !== undefined;
-    answer.mutate(reply, { onSuccess: (counts) => counts && is_message && setMessage('') });
+    if (online && !answer.isPending) answer.mutate(reply);
   };
   const closeForm = (event: KeyboardEvent<HTMLElement>) => {
     event.preventDefault();

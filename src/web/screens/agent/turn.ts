@@ -13,6 +13,9 @@ export function hasOpenTurn(agent: AgentRecord): boolean {
   return agent.activity === 'working' || agent.activity === 'quiet' || awaitsAnswer(agent);
 }
 
+/** After this time, the user may cancel again: the agent may not have confirmed, or a queued prompt may have begun the next turn. */
+const CANCEL_AGAIN_MS = 5_000;
+
 /** Cancels the turn without stopping the agent. It is cancelling until the agent confirms. */
 export function useCancelTurn(agent: AgentRecord) {
   const queries = useQueryClient();
@@ -25,6 +28,9 @@ export function useCancelTurn(agent: AgentRecord) {
   const { mutate, reset, isPending, isSuccess } = cancel;
   useEffect(() => {
     if (!open) reset();
-  }, [open, reset]);
+    if (!isSuccess) return;
+    const again = setTimeout(reset, CANCEL_AGAIN_MS);
+    return () => clearTimeout(again);
+  }, [open, isSuccess, reset]);
   return { open, cancelling: isPending || isSuccess, cancel: mutate as () => void };
 }

@@ -16,6 +16,7 @@ import {
   repositoryQuery,
 } from '../../api/queries.ts';
 import { startNew } from '../../shell/start-agent.ts';
+import { showToast } from '../../ui/toast.tsx';
 import type { FormState, NodeChoice } from './fields.tsx';
 import { type Draft, EMPTY, type PresetShape, type Problems, shapeOf, suggestName, toBody } from './form.ts';
 import { problemsFrom } from './problems.ts';
@@ -71,6 +72,7 @@ export function useNewAgent() {
   const tried = useRef({ form: '', name: '' });
   const create = useMutation({
     mutationFn: async () => {
+      const { pathname } = router.latestLocation;
       // The default repository may not be known yet.
       const found = await client.ensureQueryData(repositoriesQuery(node_id)).catch(() => undefined);
       const sent = complete(written, chosen, found);
@@ -78,12 +80,15 @@ export function useNewAgent() {
       if (tried.current.form !== form) tried.current = { form, name: nameOf(sent) };
       const result = toBody(sent, shape, tried.current.name);
       if ('problems' in result) throw new Incomplete(result.problems);
-      return { agent_id: await startNew(result.body, keyOf(result.body)), sent };
+      const agent_id = await startNew(result.body, keyOf(result.body));
+      return { agent_id, sent, is_left: router.latestLocation.pathname !== pathname };
     },
     onError: (error) => show(error, draft, repositories),
-    onSuccess: async ({ agent_id, sent }) => {
+    onSuccess: async ({ agent_id, sent, is_left }) => {
+      // A worktree can take a while, and the user may be doing something else by now.
+      if (is_left) showToast(tried.current.name, 'The agent was created and is starting');
       // First, so that the agent's screen does not wait for this form, which would be rendered once more.
-      await navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
+      else await navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
       const { preset: id, where, repo } = sent;
       finish({ preset: id, where, repo, node_id, shape, preset_name: preset?.name ?? id });
       void client.invalidateQueries({ queryKey: repositoriesQuery(node_id).queryKey });

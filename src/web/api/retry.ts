@@ -1,0 +1,19 @@
+/** When a request that failed is sent again. Nothing else would read records again that do not change any more. */
+import { Problem } from '../../core/problem.ts';
+
+const UNANSWERED_MAX = 2;
+/** A takeover by another control plane lasts a few seconds. */
+const ASKED_MAX = 10;
+const DELAY_MS_MAX = 30_000;
+
+/** Only if the service did not answer, or asked to wait: it is limiting requests, or no control plane is active. */
+export function shouldRetry(failures: number, error: Error): boolean {
+  if (!(error instanceof Problem)) return failures < UNANSWERED_MAX;
+  return error.retry_after_s !== undefined && failures < ASKED_MAX;
+}
+
+/** In milliseconds. */
+export function retryDelay(failures: number, error: Error): number {
+  const asked_s = error instanceof Problem ? error.retry_after_s : undefined;
+  return Math.min((asked_s ?? 2 ** failures) * 1000, DELAY_MS_MAX);
+}
