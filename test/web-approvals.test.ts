@@ -213,6 +213,26 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
   await page.unroute('**/respond');
 });
 
+browserTest(
+  'what is typed into a field that somebody else’s answer removes does not act on the page',
+  async () => {
+    const review = await requestReview('npm publish');
+    const page = await openApprovals(`?review=${review.id}`);
+    await untilRead(page);
+    await card(page, 'npm publish').getByRole('button', { name: 'Reject with message' }).click();
+    const message = page.getByRole('textbox', { name: 'Message, sent as the next prompt' });
+    await message.waitFor();
+    const typing = page.keyboard.type('cancel '.repeat(15), { delay: 30 });
+    await expect.poll(() => message.inputValue(), SOON).toContain('cancel');
+    const params = { review_id: review.id };
+    await plane.client.call('respondReview', { params, body: { option_id: 'once' } });
+    await typing;
+    await message.waitFor({ state: 'detached' });
+    await card(page, 'Your message was not sent').getByText('cancel').waitFor();
+    expect(new URL(page.url()).pathname).toBe('/approvals');
+  },
+);
+
 longBrowserTest('while the form for a message is open, digits do not answer, and Esc closes it', async () => {
   const review = await requestReview('npm publish');
   const page = await openApprovals(`?review=${review.id}`);

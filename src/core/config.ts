@@ -260,7 +260,7 @@ export const configKeys = {
     limits.retention_days,
     1,
     36_500,
-    'Days after the end of a run for which its agents are kept; worktrees with unsaved work are kept longer',
+    'Days after the end of a run for which its agents are kept; archived agents, and worktrees with unsaved work, are kept longer',
     { live: true },
   ),
   'retention.bytes_per_agent': integer(

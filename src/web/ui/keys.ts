@@ -2,14 +2,42 @@
 export const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? '');
 export const MOD = isMac ? '⌘' : 'Ctrl';
 
-/** Whether the focused element handles the press: a text field, or a dialog, menu or list box. */
+/** After this pause, a press is no longer meant for the text field that has disappeared. */
+const STILL_TYPING_MS = 1_500;
+/** The field into which the last character was typed, and when. */
+let typed: { field: HTMLElement; at: number } | null = null;
+
+globalThis.document?.addEventListener('keydown', noteTyping, { capture: true });
+globalThis.document?.addEventListener('pointerdown', () => (typed = null), { capture: true });
+
+function noteTyping(event: KeyboardEvent): void {
+  // Browsers that fill in a form send events without a key.
+  const is_character = event.key?.length === 1 && !hasModifier(event);
+  const target = event.target as HTMLElement;
+  if (isField(target) && is_character) typed = { field: target, at: event.timeStamp };
+  else if (typed !== null && continuesTyping(event)) typed.at = event.timeStamp;
+  // Enter and Esc also remove fields, and what is pressed next is meant for the page.
+  else typed = null;
+}
+
+/** Whether the field in which the user is typing has just disappeared, for example because somebody else has answered. */
+function continuesTyping(event: KeyboardEvent): boolean {
+  return typed !== null && !typed.field.isConnected && event.timeStamp - typed.at < STILL_TYPING_MS;
+}
+
+function isField({ isContentEditable, tagName }: HTMLElement): boolean {
+  return isContentEditable || /^(INPUT|TEXTAREA)$/.test(tagName);
+}
+
+/** Whether the press is not meant for the page: the focused element is a text field, or a dialog, menu or list box, or was one. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement | null;
   if (!target) return false;
   return (
-    target.isContentEditable ||
-    /^(INPUT|TEXTAREA|SELECT|OPTION)$/.test(target.tagName) ||
-    target.closest('[role="dialog"],[role="menu"],[role="listbox"]') !== null
+    isField(target) ||
+    /^(SELECT|OPTION)$/.test(target.tagName) ||
+    target.closest('[role="dialog"],[role="menu"],[role="listbox"]') !== null ||
+    continuesTyping(event)
   );
 }
 
