@@ -134,14 +134,21 @@ function fittedWidths(columns: readonly Shape[], wanted: readonly number[], room
 
 /** A path keeps its end, and other text its beginning. */
 function shorten(cell: string, width: number): string {
-  if (stringWidth(cell) <= width) return cell;
-  const chars = [...cell];
-  const from_end = cell.startsWith('/');
-  while (chars.length > 0 && stringWidth(chars.join('')) >= width) {
-    if (from_end) chars.shift();
-    else chars.pop();
+  return cut(cell, width, { keeps_end: cell.startsWith('/') });
+}
+
+/** Shortens text to a width in columns, in linear time, with an ellipsis for what is left out at its end or its beginning. */
+export function cut(text: string, width: number, { keeps_end = false } = {}): string {
+  if (stringWidth(text) <= width) return text;
+  const segments = new Intl.Segmenter().segment(text);
+  const kept: string[] = [];
+  let left = width - 1;
+  for (const { segment } of keeps_end ? [...segments].reverse() : segments) {
+    left -= stringWidth(segment);
+    if (left < 0) break;
+    kept.push(segment);
   }
-  return from_end ? `…${chars.join('')}` : `${chars.join('')}…`;
+  return keeps_end ? `…${kept.reverse().join('')}` : `${kept.join('')}…`;
 }
 
 /**

@@ -3,7 +3,7 @@
  * there are too many steps, it shows those that are active or need attention, and counts the others.
  */
 import stringWidth from 'fast-string-width';
-import { pad } from '../../../cli/output.ts';
+import { cut, pad } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
 import {
   answerCommands,
@@ -129,17 +129,4 @@ function mostRelevant(steps: readonly Step[], count: number): Step[] {
 
 function endTime({ ended_at }: Step): number {
   return ended_at === null ? 0 : Date.parse(ended_at);
-}
-
-/** Truncates a line to a width in columns. */
-function cut(text: string, width: number): string {
-  if (stringWidth(text) <= width) return text;
-  let result = '';
-  let left = width - 1;
-  for (const char of text) {
-    left -= stringWidth(char);
-    if (left < 0) break;
-    result += char;
-  }
-  return `${result}…`;
 }
