@@ -90,6 +90,25 @@ test('logs -f neither loses nor repeats output when the plane is killed and rest
   }
 });
 
+test('Ctrl-C ends a command that reads standard input', async () => {
+  plane = await share();
+  const { id } = await plane.create({ command: 'cat', stdin: true, start: true });
+  const child = spawn(SVC, ['agents', 'input', id], {
+    cwd: plane.folder,
+    env: { ...plane.env, SVC_URL: plane.url, SVC_TOKEN: plane.token },
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  try {
+    const ended = once(child, 'exit');
+    child.stdin.write('read\n');
+    await expect.poll(async () => String(await plane!.output(id))).toBe('read\n');
+    child.kill('SIGINT');
+    expect(await ended).toEqual([130, null]);
+  } finally {
+    child.kill('SIGKILL');
+  }
+});
+
 test('a second start names the process that uses the data directory', async () => {
   plane = await share();
   const second = await plane.cli(['--listen', '127.0.0.1:0']);

@@ -348,6 +348,20 @@ describe('input', () => {
     }
     expect(sent.join('')).toBe('');
   });
+
+  test.each([
+    ['agents', 'input', 'one'],
+    ['prompt', 'one', '-'],
+    ['users', 'create', 'ada'],
+    ['login', '--with-token'],
+    ['audit', 'verify', '--file', '-'],
+  ])('Ctrl-C ends svc %s %s %s, which reads standard input', async (...argv) => {
+    const env = await open(handlers([]));
+    const interrupted = new AbortController();
+    const ended = run(argv, { home, env, open_input: 'x', signal: interrupted.signal });
+    setTimeout(() => interrupted.abort(), 200);
+    expect(await ended).toMatchObject({ code: 130, stdout: '', stderr: '' });
+  });
 });
 
 test('wait reports how its session ended, even if the agent is running again', async () => {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { Writable } from 'node:stream';
+import { addAbortSignal, type Readable, Writable } from 'node:stream';
 import { text as readAll, buffer as readBytes } from 'node:stream/consumers';
 import type { Io } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
@@ -36,16 +36,21 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
   }
 }
 
+/** Standard input, which Ctrl-C ends: reading it throws then, even if its writer leaves it open. */
+export function openStdin({ stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Readable {
+  return addAbortSignal(signal, stdin);
+}
+
 /** The first line of a file or of standard input (`-`), for secrets in scripts. */
 export async function firstLine(io: Io, file: string): Promise<string> {
-  const all = file === '-' ? await readAll(io.stdin) : await readFile(resolve(io.cwd, file), 'utf8');
+  const all = file === '-' ? await readAll(openStdin(io)) : await readFile(resolve(io.cwd, file), 'utf8');
   return all.split(/\r?\n/, 1)[0]!;
 }
 
 /** Text from an argument, or all of standard input (`-`) without the final newline. */
 export async function textOrStdin(io: Io, text: string): Promise<string> {
   if (text !== '-') return text;
-  const bytes = await readBytes(io.stdin);
+  const bytes = await readBytes(openStdin(io));
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '');
   } catch {
@@ -76,5 +81,5 @@ export async function password(
 export async function readShortSecret(io: Io, question: string, value: string | undefined): Promise<string> {
   if (value === undefined || (value === '-' && io.stdin.isTTY))
     return (await ask(io, question, { secret: true })).trim();
-  return value === '-' ? (await readAll(io.stdin)).split('\n', 1)[0]!.trim() : value;
+  return value === '-' ? (await readAll(openStdin(io))).split('\n', 1)[0]!.trim() : value;
 }

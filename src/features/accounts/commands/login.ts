@@ -18,7 +18,7 @@ import { dropCredential, readCredentials, storeCredential } from '../../../cli/c
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { addJsonCommand, localFlags, remote, withLocal } from '../../../cli/options.ts';
 import { printJson, printRecord, printStatus } from '../../../cli/output.ts';
-import { ask, firstLine, password } from '../../../cli/prompt.ts';
+import { ask, firstLine, openStdin, password } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { offerRepositoryFolder } from './repository-folder.ts';
@@ -165,7 +165,7 @@ function addJoinLink(program: Command, context: Context): void {
 
 async function withToken(context: Context, url: string, options: LoginOptions): Promise<void> {
   const { io } = context;
-  const token = (await readAll(io.stdin)).trim();
+  const token = (await readAll(openStdin(io))).trim();
   if (token === '') throw usage('stdin has no token');
   const me = await new Api(url, token, io).call('getMe', {});
   await keep(context, url, token, me.username, options);

@@ -5,6 +5,7 @@ import type { Context, Io } from '../../../cli/context.ts';
 import { failed, withStartHint } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
+import { openStdin } from '../../../cli/prompt.ts';
 import { printable, TerminalFilter } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
@@ -46,7 +47,7 @@ function addInput(agents: Command, context: Context): void {
           throw failed('standard input is not UTF-8 text: the rest is not sent');
         }
       };
-      for await (const chunk of io.stdin) {
+      for await (const chunk of openStdin(io)) {
         const piece = typeof chunk === 'string' ? chunk : decode(chunk);
         for (const part of parts(piece)) await send(part, false);
       }

@@ -8,6 +8,7 @@ import type { Context, Io } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows } from '../../../cli/output.ts';
+import { openStdin } from '../../../cli/prompt.ts';
 import { type FileVerdict, verifyFile } from './audit-file.ts';
 
 interface Filter extends ApiOptions {
@@ -121,6 +122,6 @@ function instant(text: string | undefined, flag: string): string | undefined {
 }
 
 function readLines(io: Io, file: string): AsyncIterable<string> {
-  const input = file === '-' ? io.stdin : createReadStream(resolve(io.cwd, file));
+  const input = file === '-' ? openStdin(io) : createReadStream(resolve(io.cwd, file));
   return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
 }
