@@ -540,9 +540,41 @@ describe('completion', () => {
     expect((await run(['completion', 'fish'], { home })).stdout).toContain('complete -c svc');
   });
 
+  const complete = async (words: string[], env = {}) =>
+    (await run(['__complete', '--', ...words], { home, env })).stdout.split('\n').slice(0, -1);
+
+  test('bash gets the rest of a word that it has split', async () => {
+    const { stdout: script } = await run(['completion', 'bash'], { home });
+    const line = 'svc --url http://x  logs shop:t';
+    const parts = ['svc', '--url', 'http', ':', '//x', 'logs', 'shop', ':', 't'];
+    const place = { COMP_LINE: line, COMP_POINT: `${line.length}`, COMP_CWORD: '8' };
+    const completed = execFileSync('bash', ['-s', '--', ...parts], {
+      encoding: 'utf8',
+      env: { ...process.env, ...place },
+      input: `${script}
+        svc() { printf '%s\\n' shop:one shop:two; printf '%s|' "$@" >&4; }
+        compopt() { :; }
+        COMP_WORDS=("$@")
+        exec 4>&1
+        _svc svc t
+        printf ' %s' "\${COMPREPLY[@]}"`,
+    });
+    expect(completed).toBe('__complete|--|--url|http://x|logs|shop:t| one two');
+  });
+
+  test('skips the values of options, and connects with those of the line', async () => {
+    const { SVC_URL: url, SVC_TOKEN } = await open({ listAgents: () => ({ items: [agentRecord({})] }) });
+    const env = { SVC_TOKEN, SVC_URL: 'http://127.0.0.1:1' };
+    expect(await complete(['--url', url!, 'age'])).toEqual(['agents']);
+    expect(await complete(['--url', url!, 'agents', 'sto'])).toEqual(['stop']);
+    expect(await complete(['--url', url!, 'logs', ''], env)).toEqual(['one']);
+    expect(await complete(['logs', '-n', '5', `--url=${url}`, ''], env)).toEqual(['one']);
+    expect(await complete(['logs', '--url', url!, '--stream', ''], env)).toEqual([]);
+    expect(await complete(['demo-agent', '--mode', 'as'])).toEqual(['ask']);
+    expect(await complete(['--data'])).toEqual(['--data-dir']);
+  });
+
   test('offers commands, options and agents', async () => {
-    const complete = async (words: string[], env = {}) =>
-      (await run(['__complete', '--', ...words], { home, env })).stdout.split('\n').slice(0, -1);
     expect(await complete(['ag'])).toEqual(['agents']);
     expect(await complete(['agents', 'st'])).toEqual(['start', 'stop']);
     expect(await complete(['agents', 'create', '--re'])).toEqual([
