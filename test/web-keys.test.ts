@@ -176,6 +176,10 @@ browserTest('[ and ] on the page of an agent step through the list as it was las
   await page.getByRole('heading', { level: 1, name: 'paint-shed' }).waitFor();
   await page.keyboard.press('[');
   await page.getByRole('heading', { level: 1, name: 'paint-fence' }).waitFor();
+  // On keyboards that type them with AltGr, as Windows reports it.
+  const alt_graph = "{ key: ']', ctrlKey: true, altKey: true, modifierAltGraph: true, bubbles: true }";
+  await page.evaluate(`document.body.dispatchEvent(new KeyboardEvent('keydown', ${alt_graph}))`);
+  await page.getByRole('heading', { level: 1, name: 'paint-shed' }).waitFor();
 });
 
 longBrowserTest(

@@ -215,8 +215,8 @@ function useDigits(agents: readonly AgentRecord[]): void {
   current.current = agents;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (!event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !appearance().shortcuts)
-        return;
+      if (event.defaultPrevented || !appearance().shortcuts) return;
+      if (!event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
       // On a Mac, Option and a digit type a character, such as `[`.
       if (isMac && isTyping(event)) return;
       // With Alt, some keyboards produce other characters.

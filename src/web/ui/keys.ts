@@ -49,6 +49,13 @@ export function isOverlayOpen(): boolean {
   return [...overlays].some((overlay) => overlay.checkVisibility());
 }
 
+/**
+ * Whether a key is pressed with Ctrl, Alt or ⌘. Not if the modifier only types a punctuation character: many keyboards type
+ * brackets with AltGr, which Windows reports as Ctrl and Alt, or with Option on a Mac.
+ */
 export function hasModifier(event: KeyboardEvent): boolean {
-  return event.ctrlKey || event.metaKey || event.altKey;
+  const { key, ctrlKey, metaKey, altKey } = event;
+  const is_typed =
+    /^[!-/:-@[-`{-~]$/.test(key) && (event.getModifierState('AltGraph') || (isMac && altKey && !ctrlKey));
+  return metaKey || (!is_typed && (ctrlKey || altKey));
 }

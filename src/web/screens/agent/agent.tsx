@@ -176,8 +176,9 @@ function useNeighborKeys(agent_id: string): void {
       if (next) void navigate({ to: '/agents/$agent_id', params: { agent_id: next.id } });
     };
     const onKey = (event: KeyboardEvent) => void press(event);
-    document.addEventListener('keydown', onKey);
-    return () => document.removeEventListener('keydown', onKey);
+    // Before Alt and a digit, which types a bracket on some Macs.
+    document.addEventListener('keydown', onKey, true);
+    return () => document.removeEventListener('keydown', onKey, true);
   }, [queries, navigate, agent_id]);
 }
 
