@@ -10,6 +10,7 @@ import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
 import {
   browserTest,
   longBrowserTest,
+  pressComposing,
   sharedBrowser,
   signIn,
   type WatchedPage,
@@ -117,6 +118,8 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await field(page).fill('half a thought');
   await page.reload();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('half a thought');
+  await field(page).focus();
+  await pressComposing(page, 'Enter');
   // Until its turn begins, the first prompt is in the queue too.
   await log(page).getByText('First', { exact: true }).waitFor();
   await sendPrompt(page, 'also run lint');
@@ -124,6 +127,7 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await waiting.getByText('also run lint').waitFor();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('');
   const item = (text: string) => waiting.getByRole('listitem').filter({ hasText: text });
+  expect(await item('half a thought').count()).toBe(0);
   await item('also run lint').getByRole('button', { name: 'Edit prompt' }).press('Enter');
   const edited = waiting.getByRole('textbox', { name: 'Queued prompt' });
   await focused(page, edited).waitFor();

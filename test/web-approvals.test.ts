@@ -7,7 +7,13 @@ import { Client } from '../src/client/client.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Review } from '../src/features/reviews/rules.ts';
 import type { WaitingStep } from '../src/features/runs/rules/run.ts';
-import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  pressComposing,
+  sharedBrowser,
+  signIn,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 /** Generous, for slow machines. */
@@ -190,6 +196,8 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
   await expect.poll(() => page.evaluate('document.activeElement.dataset.review'), SOON).toBe(sent.id);
   await page.keyboard.press('r');
   await message.fill('Only a dry run, please');
+  await pressComposing(page, 'Escape');
+  expect(await message.and(page.locator(':focus')).count()).toBe(1);
   await page.keyboard.press('Control+Enter');
   await card(page, 'Reject · ana').waitFor();
   expect(await get(sent)).toMatchObject({ status: 'answered', option_id: 'no' });

@@ -7,7 +7,13 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  longBrowserTest,
+  pressComposing,
+  sharedBrowser,
+  signIn,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
@@ -99,6 +105,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await page.locator('.token.number').getByText('0', { exact: true }).waitFor();
   await cart.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
   await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('Why not a sum?');
+  await pressComposing(page, 'Escape');
   await page.keyboard.press('Control+Enter');
   await page.getByRole('button', { name: 'Comment on removed line 40' }).click();
   await page.getByRole('textbox', { name: 'Comment on line 40' }).fill('Keep th');

@@ -212,3 +212,9 @@ export async function signIn(
   const put = [SESSION_KEY, JSON.stringify(session)].map((text) => JSON.stringify(text));
   await page.evaluate(`localStorage.setItem(${put})`);
 }
+
+/** Presses a key in the focused element as Safari reports it for an input method, whose text it confirms or cancels. */
+export function pressComposing(page: Page, key: string): Promise<unknown> {
+  const event = `{ key: '${key}', keyCode: 229, bubbles: true, cancelable: true }`;
+  return page.evaluate(`document.activeElement.dispatchEvent(new KeyboardEvent('keydown', ${event}))`);
+}

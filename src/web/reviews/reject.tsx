@@ -7,7 +7,7 @@ import { call, newKey } from '../api/client.ts';
 import { Button } from '../ui/button.tsx';
 import { useDraft } from '../ui/drafts.ts';
 import { inputClass } from '../ui/field.tsx';
-import { hasModifier } from '../ui/keys.ts';
+import { hasModifier, isComposing } from '../ui/keys.ts';
 import { ActionError } from '../ui/states.tsx';
 import type { ReviewView } from './review-view.ts';
 
@@ -42,7 +42,7 @@ export function RejectForm({
     if (message !== '' && !disabled) onSend(message);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
+    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent) || isComposing(event.nativeEvent)) return;
     event.preventDefault();
     send();
   };

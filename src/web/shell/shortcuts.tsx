@@ -4,7 +4,7 @@
  */
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useLayoutEffect, useRef, useState } from 'react';
-import { hasModifier, isTyping } from '../ui/keys.ts';
+import { hasModifier, isComposing, isTyping } from '../ui/keys.ts';
 import { LazyDialog } from '../ui/lazy-dialog.tsx';
 import { appearance } from './appearance.ts';
 import { KeySequence } from './key-sequence.ts';
@@ -20,6 +20,7 @@ export function Shortcuts({ onPalette }: { onPalette: () => void }) {
   useLayoutEffect(() => {
     const sequence = new KeySequence();
     const press = (event: KeyboardEvent) => {
+      if (isComposing(event)) return;
       if (event.key.toLowerCase() === 'k' && (event.metaKey || event.ctrlKey) && !event.altKey) {
         event.preventDefault();
         openPalette.current();

@@ -3,7 +3,7 @@ import { ChevronDown } from 'lucide-react';
 import { type KeyboardEvent, type ReactNode, useId, useState } from 'react';
 import { cx } from './cx.ts';
 import { type ControlProps, inputClass } from './field.tsx';
-import { hasModifier } from './keys.ts';
+import { hasModifier, isComposing } from './keys.ts';
 
 const popupClass =
   'scroll-y absolute top-full left-0 z-20 mt-1 max-h-72 w-full min-w-64 rounded-lg border border-line bg-raised p-1 shadow-overlay';
@@ -102,6 +102,7 @@ function useList({ value, options, onValue }: Pick<ComboboxProps, 'value' | 'opt
     hide();
   };
   const onKey = (event: KeyboardEvent, is_open: boolean) => {
+    if (isComposing(event.nativeEvent)) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();

@@ -4,7 +4,7 @@ import { errorMessage } from '../api/client.ts';
 import { Button } from './button.tsx';
 import { useDraft } from './drafts.ts';
 import { Field, inputClass } from './field.tsx';
-import { MOD } from './keys.ts';
+import { isModEnter, MOD } from './keys.ts';
 import { useOnline } from './online.ts';
 import { readValue } from './values.ts';
 
@@ -52,7 +52,7 @@ export function CommandForm({ command, draft, busy, error, onSend }: CommandForm
             value={text}
             onChange={(event) => setText(event.target.value)}
             onKeyDown={(event) => {
-              if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) submit();
+              if (isModEnter(event.nativeEvent)) submit();
             }}
             rows={3}
             className={`${inputClass} ${is_json ? 'font-mono' : ''}`}

@@ -13,7 +13,7 @@ async function keysOn(platform: string) {
 
 const press = (key: string, held: Partial<KeyboardEvent> = {}, with_alt_graph = false) =>
   ({
-    ...{ key, ctrlKey: false, metaKey: false, altKey: false, ...held },
+    ...{ key, keyCode: 0, isComposing: false, ctrlKey: false, metaKey: false, altKey: false, ...held },
     getModifierState: (name: string) => with_alt_graph && name === 'AltGraph',
   }) as KeyboardEvent;
 
@@ -36,4 +36,14 @@ test('a punctuation character that is typed with Option on a Mac has no modifier
   expect(hasModifier(press('[', { metaKey: true }))).toBe(true);
   expect(hasModifier(press('ç', { altKey: true }))).toBe(true);
   expect(hasModifier(press('1', { altKey: true }))).toBe(true);
+});
+
+test('keys of an input method are not those of a form, also when only their code says so', async () => {
+  const { isComposing, isModEnter } = await keysOn('MacIntel');
+  const enter = { metaKey: true };
+  const presses = [enter, { ...enter, isComposing: true }, { ...enter, keyCode: 229 }].map((held) =>
+    press('Enter', held),
+  );
+  expect(presses.map(isComposing)).toEqual([false, true, true]);
+  expect(presses.map(isModEnter)).toEqual([true, false, false]);
 });

@@ -59,3 +59,16 @@ export function hasModifier(event: KeyboardEvent): boolean {
     /^[!-/:-@[-`{-~]$/.test(key) && (event.getModifierState('AltGraph') || (isMac && altKey && !ctrlKey));
   return metaKey || (!is_typed && (ctrlKey || altKey));
 }
+
+/**
+ * Whether the key belongs to text that is still composed with an input method, such as Enter to confirm a word. Safari sends
+ * that key after the composition, and only its code says so.
+ */
+export function isComposing(event: KeyboardEvent): boolean {
+  return event.isComposing || event.keyCode === 229;
+}
+
+/** Whether the key sends a form: Enter with Ctrl or ⌘. */
+export function isModEnter(event: KeyboardEvent): boolean {
+  return event.key === 'Enter' && (event.metaKey || event.ctrlKey) && !isComposing(event);
+}

@@ -2,7 +2,7 @@
 import type { ComponentProps } from 'react';
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';
-import { hasModifier, MOD } from './keys.ts';
+import { hasModifier, isComposing, MOD } from './keys.ts';
 import { useTouch } from './media.ts';
 
 export function MessageArea({
@@ -25,7 +25,8 @@ export function MessageArea({
       value={text}
       onChange={(event) => onText(event.target.value)}
       onKeyDown={(event) => {
-        if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
+        if (event.key !== 'Enter' || !hasModifier(event.nativeEvent) || isComposing(event.nativeEvent))
+          return;
         event.preventDefault();
         onSend();
       }}

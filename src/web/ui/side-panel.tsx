@@ -6,7 +6,7 @@ import { ArrowLeft, X } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { IconButton } from './button.tsx';
 import { cx } from './cx.ts';
-import { isOverlayOpen } from './keys.ts';
+import { isComposing, isOverlayOpen } from './keys.ts';
 
 /** The list beside the panel. */
 export function BesidePanel({ is_open, children }: { is_open: boolean; children: ReactNode }) {
@@ -87,7 +87,7 @@ function useEscape(onClose: () => void): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       // While a text is composed, Escape cancels that.
-      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing) return;
+      if (event.key !== 'Escape' || event.defaultPrevented || isComposing(event)) return;
       if (isOverlayOpen()) return;
       event.preventDefault();
       latest.current();

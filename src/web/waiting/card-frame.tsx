@@ -15,7 +15,7 @@ import {
   useRef,
 } from 'react';
 import { cx } from '../ui/cx.ts';
-import { hasModifier, isTyping } from '../ui/keys.ts';
+import { hasModifier, isComposing, isTyping } from '../ui/keys.ts';
 import { useReducedMotion } from '../ui/media.ts';
 import { isUnread, leaveCard } from './focus.ts';
 
@@ -77,6 +77,7 @@ export function CardFrame({
       data-open={open ? '' : undefined}
       {...focus}
       onKeyDown={(event) => {
+        if (isComposing(event.nativeEvent)) return;
         if (open) onKeyDown?.(event);
         if (!event.defaultPrevented) pressKey(event);
       }}

@@ -5,7 +5,7 @@ import { errorMessage } from '../../api/client.ts';
 import { useSession } from '../../api/session.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
-import { MOD } from '../../ui/keys.ts';
+import { isModEnter, MOD } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Empty } from '../../ui/states.tsx';
 import {
@@ -36,7 +36,7 @@ function NewAgentForm({ state }: { state: ReturnType<typeof useNewAgent> }) {
     submit();
   };
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
+    if (isModEnter(event.nativeEvent)) {
       event.preventDefault();
       submit();
     }

@@ -8,7 +8,7 @@ import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useFields } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
-import { hasModifier } from '../../ui/keys.ts';
+import { hasModifier, isComposing } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
 import { putTask, refetchAfterConflict } from './data.ts';
@@ -205,7 +205,7 @@ function TaskForm({
     if (!busy) onSubmit();
   };
   const onKey = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
+    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent) || isComposing(event.nativeEvent)) return;
     event.preventDefault();
     submit();
   };

@@ -10,7 +10,7 @@ import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
-import { MOD } from '../../ui/keys.ts';
+import { isModEnter, MOD } from '../../ui/keys.ts';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError } from '../../ui/states.tsx';
 import { type Doc, getText, parse, put, write } from './document.ts';
@@ -48,7 +48,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
         start();
       }}
       onKeyDown={(event) => {
-        if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
+        if (isModEnter(event.nativeEvent)) {
           event.preventDefault();
           start();
         }

@@ -4,7 +4,7 @@ import { type KeyboardEvent, useId, useState } from 'react';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
-import { MOD } from '../../../ui/keys.ts';
+import { isComposing, isModEnter, MOD } from '../../../ui/keys.ts';
 import { type Comment, describeLines } from './comments.ts';
 
 export interface CommentBoxProps {
@@ -44,7 +44,8 @@ export function CommentBox({ name, line, first_min, before, onDone, onCancel }: 
     if (is_ready) leave(() => onDone(text, first));
   };
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) done();
+    if (isComposing(event.nativeEvent)) return;
+    if (isModEnter(event.nativeEvent)) done();
     else if (event.key === 'Escape') leave(onCancel);
     else return;
     event.preventDefault();

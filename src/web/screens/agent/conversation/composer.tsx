@@ -7,6 +7,7 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { appearance } from '../../../shell/appearance.ts';
 import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
+import { isComposing, isModEnter } from '../../../ui/keys.ts';
 import { useOnline } from '../../../ui/online.ts';
 import { ActionError } from '../../../ui/states.tsx';
 import { costText, usedPercent } from '../../../ui/usage.ts';
@@ -110,10 +111,10 @@ function PromptField({
 }) {
   const { suggestions, chosen } = completion;
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
-    if (event.nativeEvent.isComposing) return;
+    if (isComposing(event.nativeEvent)) return;
     if (event.key === 'Escape' && !suggestions) onLeave();
-    else if (suggestions && !isModEnter(event)) completion.onKeyDown(event);
-    else if (isModEnter(event) || isSendingEnter(event)) {
+    else if (suggestions && !isModEnter(event.nativeEvent)) completion.onKeyDown(event);
+    else if (isModEnter(event.nativeEvent) || isSendingEnter(event)) {
       event.preventDefault();
       onSubmit();
     }
@@ -161,10 +162,6 @@ function Inserts({
       )}
     </>
   );
-}
-
-function isModEnter({ key, metaKey, ctrlKey }: KeyboardEvent): boolean {
-  return key === 'Enter' && (metaKey || ctrlKey);
 }
 
 /** On a touch screen, Enter always starts a new line: its keyboard has no Shift+Enter. */

@@ -5,6 +5,7 @@ import type { Found } from '../../../transcript/find.ts';
 import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { inputClass } from '../../../ui/field.tsx';
+import { isComposing } from '../../../ui/keys.ts';
 import type { FindQuery } from './finder.ts';
 
 export interface FindBarProps {
@@ -26,6 +27,7 @@ export function FindBar({ query, onChange, found, current, onStep, onClose, ref 
   useImperativeHandle(ref, () => ({ focus }));
   useEffect(() => input.current?.focus(), []);
   const onKey = (event: KeyboardEvent) => {
+    if (isComposing(event.nativeEvent)) return;
     if (event.key === 'Escape') onClose();
     else if (event.key === 'Enter') onStep(event.shiftKey ? -1 : 1);
     else return;
