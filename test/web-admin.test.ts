@@ -191,6 +191,30 @@ longBrowserTest(
   },
 );
 
+browserTest('of two agents with one name, the filter of the audit log keeps the chosen one', async () => {
+  for (let at = 0; at < 2; at++) await plane.create({ name: 'twin', command: 'true', start: false });
+  const { page } = await pageOf();
+  await page.goto(`${plane.url}/audit`);
+  const agent = page.getByRole('combobox', { name: 'Agent' });
+  const chosen = () => new URL(page.url()).searchParams.get('agent_id');
+  const seen = new Set<string | null>([null]);
+  for (const at of [0, 1]) {
+    await agent.click();
+    await page.getByRole('option', { name: /^twin/ }).nth(at).click();
+    await expect.poll(() => seen.has(chosen()), slow).toBe(false);
+    const id = chosen();
+    seen.add(id);
+    await page.getByRole('combobox', { name: 'Event' }).selectOption(at === 0 ? 'agent_created' : '');
+    await page.waitForURL((url) => url.searchParams.has('event') === (at === 0));
+    expect(chosen()).toBe(id);
+    await agent.press('End');
+    await page.keyboard.type('s');
+    await page.keyboard.press('Backspace');
+    await page.getByRole('combobox', { name: 'User' }).focus();
+    expect([await agent.inputValue(), chosen()]).toEqual(['twin', id]);
+  }
+});
+
 browserTest('the audit log names agents that were deleted in all their records', async () => {
   const { id } = await plane.agent('true', { name: 'short-lived' });
   await plane.client.call('deleteAgent', { params: { agent_id: id }, query: { force: true } });

@@ -101,7 +101,9 @@ function AgentField({ value, onChange }: { value: string; onChange: (value: stri
   const named = agents.find((agent) => agent.id === text);
   const apply = (typed: string) => {
     const sought = typed.trim();
-    const found = findAgent(agents, sought)?.id ?? sought;
+    // Other agents may have the name of the chosen one.
+    const is_chosen = agents.some(({ id, name }) => id === value && name === sought);
+    const found = is_chosen ? value : (findAgent(agents, sought)?.id ?? sought);
     setText(found);
     if (found !== value) onChange(found);
   };
@@ -124,7 +126,7 @@ function AgentField({ value, onChange }: { value: string; onChange: (value: stri
         options={agents.map(toOption)}
         onValue={(next) => (agents.some((agent) => agent.id === next) ? apply(next) : setText(next))}
         // An incomplete id matches nothing, so it is applied only now.
-        onLeave={apply}
+        onLeave={() => apply(text)}
       />
     </form>
   );
