@@ -407,6 +407,27 @@ browserTest(
   },
 );
 
+browserTest('while the user types, a bar says that the session ends, and takes no focus', async () => {
+  const { page } = await pageOf();
+  await page.goto(`${plane.url}/settings/account`);
+  const field = page.getByLabel('Current password');
+  await field.pressSequentially('half');
+  await alter(page, 'last: true, since: Date.now() - 3600_000, expires_at: Date.now() + 5 * 60_000');
+  // As if another tab had stored it.
+  await page.evaluate(`dispatchEvent(new StorageEvent('storage', { key: '${SESSION_KEY}' }))`);
+  const bar = page.getByRole('alert').filter({ hasText: 'Your session ends at' });
+  await bar.waitFor();
+  await page.keyboard.type(' done');
+  expect(await field.inputValue()).toBe('half done');
+  await bar.getByRole('button', { name: 'Stay signed in' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Stay signed in?' });
+  await dialog.getByLabel(`Password for ${ROOT.username}`).fill(ROOT.password);
+  await dialog.getByRole('button', { name: 'Stay signed in' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect(await bar.count()).toBe(0);
+  expect(await field.inputValue()).toBe('half done');
+});
+
 longBrowserTest(
   'the API explorer sends requests with the session’s token, and shows a stream live until it is stopped',
   async () => {

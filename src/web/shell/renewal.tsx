@@ -6,6 +6,7 @@ import { isEnding, renewIfDue } from '../api/renewal.ts';
 import { session, useSession } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { TextField } from '../ui/field.tsx';
+import { isTyping } from '../ui/keys.ts';
 import { LazyDialog } from '../ui/lazy-dialog.tsx';
 import { Clock } from '../ui/time.tsx';
 
@@ -13,14 +14,17 @@ const CHECK_INTERVAL_MS = 30_000;
 
 export function Renewal() {
   const now = useSession();
-  const [ending, setEnding] = useState(false);
+  const [prompt, setPrompt] = useState<'bar' | 'dialog' | null>(null);
   const [later, setLater] = useState<string | null>(null);
 
   useEffect(() => {
     const check = () => {
       if (document.visibilityState !== 'visible') return;
       const held = session.get();
-      setEnding(held !== null && isEnding(held, Date.now()));
+      const is_ending = held !== null && isEnding(held, Date.now());
+      // A dialog would take the focus, and with it the rest of what the user types.
+      const first = isTyping({ target: document.activeElement }) ? 'bar' : 'dialog';
+      setPrompt((before) => (is_ending ? (before ?? first) : null));
       void renewIfDue();
     };
     check();
@@ -34,13 +38,39 @@ export function Renewal() {
     };
   }, []);
 
-  if (!now || !ending || later === now.token) return null;
+  if (!now || !prompt || later === now.token) return null;
+  const onLater = () => setLater(now.token);
+  if (prompt === 'bar')
+    return <RenewalBar ends_at={now.expires_at} onRenew={() => setPrompt('dialog')} onLater={onLater} />;
+  return <RenewalPrompt username={now.user.username} ends_at={now.expires_at} onLater={onLater} />;
+}
+
+function RenewalBar({
+  ends_at,
+  onRenew,
+  onLater,
+}: {
+  ends_at: number;
+  onRenew: () => void;
+  onLater: () => void;
+}) {
   return (
-    <RenewalPrompt
-      username={now.user.username}
-      ends_at={now.expires_at}
-      onLater={() => setLater(now.token)}
-    />
+    <div
+      role="alert"
+      className="fixed inset-x-2 top-2 z-40 mx-auto flex max-w-fit flex-wrap items-center gap-x-3 gap-y-1 rounded-lg border border-line bg-raised px-3 py-1.5 shadow-overlay"
+    >
+      <p>
+        Your session ends at <Clock at={ends_at} />.
+      </p>
+      <div className="flex gap-2">
+        <Button variant="primary" onClick={onRenew}>
+          Stay signed in
+        </Button>
+        <Button variant="quiet" onClick={onLater}>
+          Later
+        </Button>
+      </div>
+    </div>
   );
 }
 

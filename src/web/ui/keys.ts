@@ -2,6 +2,9 @@
 export const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? '');
 export const MOD = isMac ? '⌘' : 'Ctrl';
 
+/** Without a time: a press now. */
+type Press = Pick<KeyboardEvent, 'target'> & Partial<Pick<KeyboardEvent, 'timeStamp'>>;
+
 /** After this pause, a press is no longer meant for the text field that has disappeared. */
 const STILL_TYPING_MS = 1_500;
 /** The field into which the last character was typed, and when. */
@@ -12,7 +15,7 @@ globalThis.document?.addEventListener('pointerdown', () => (typed = null), { cap
 
 function noteTyping(event: KeyboardEvent): void {
   // Browsers that fill in a form send events without a key.
-  const is_character = event.key?.length === 1 && !hasModifier(event);
+  const is_character = isComposing(event) || (event.key?.length === 1 && !hasModifier(event));
   const target = event.target as HTMLElement;
   if (isField(target) && is_character) typed = { field: target, at: event.timeStamp };
   else if (typed !== null && continuesTyping(event)) typed.at = event.timeStamp;
@@ -21,8 +24,8 @@ function noteTyping(event: KeyboardEvent): void {
 }
 
 /** Whether the field in which the user is typing has just disappeared, for example because somebody else has answered. */
-function continuesTyping(event: KeyboardEvent): boolean {
-  return typed !== null && !typed.field.isConnected && event.timeStamp - typed.at < STILL_TYPING_MS;
+function continuesTyping({ timeStamp: at = performance.now() }: Press): boolean {
+  return typed !== null && !typed.field.isConnected && at - typed.at < STILL_TYPING_MS;
 }
 
 function isField({ isContentEditable, tagName }: HTMLElement): boolean {
@@ -30,7 +33,7 @@ function isField({ isContentEditable, tagName }: HTMLElement): boolean {
 }
 
 /** Whether the press is not meant for the page: the focused element is a text field, or a dialog, menu or list box, or was one. */
-export function isTyping(event: KeyboardEvent): boolean {
+export function isTyping(event: Press): boolean {
   const target = event.target as HTMLElement | null;
   if (!target) return false;
   return (
