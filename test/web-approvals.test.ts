@@ -241,6 +241,22 @@ browserTest(
   },
 );
 
+browserTest(
+  'a conversation keeps the message of a rejection that somebody else has forestalled',
+  async () => {
+    const client = new Client({ url: plane.url, token: await addRoot('kim') });
+    const review = await requestReview('npm publish');
+    const { page } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents/${review.agent_id}/conversation`);
+    await page.getByRole('button', { name: 'Reject with message' }).click();
+    await page.getByRole('textbox', { name: 'Message, sent as the next prompt' }).fill('Too risky');
+    await client.call('respondReview', { params: { review_id: review.id }, body: { option_id: 'once' } });
+    await page.getByText('Your message was not sent:').waitFor();
+    await page.getByText('Too risky').waitFor();
+  },
+);
+
 longBrowserTest('while the form for a message is open, digits do not answer, and Esc closes it', async () => {
   const review = await requestReview('npm publish');
   const page = await openApprovals(`?review=${review.id}`);

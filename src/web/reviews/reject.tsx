@@ -77,6 +77,11 @@ export function RejectForm({
   );
 }
 
+/** The message for a review whose card is gone. */
+export function UnsentDraft({ agent_id, review_id }: { agent_id: string; review_id: string }) {
+  return <UnsentMessage agent_id={agent_id} draft={useRejectionDraft(review_id)} />;
+}
+
 /** A message that was not sent, because somebody else answered first. */
 export function UnsentMessage({
   agent_id,

@@ -2,6 +2,8 @@
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 import type { Permission } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
+import { useSession } from '../../../api/session.ts';
+import { UnsentDraft } from '../../../reviews/reject.tsx';
 import { tookText } from '../../../ui/time.tsx';
 import { takeLeftCard } from '../../../waiting/focus.ts';
 
@@ -36,6 +38,12 @@ function verb({ outcome }: Permission): string {
 function whoAndWhen({ answered_by, ts, settled_ts }: Permission): string {
   const by = answered_by === null ? 'automatically' : `by ${answered_by}`;
   return ` ${by}${settled_ts === null ? '' : ` after ${tookText(settled_ts - ts)}`}`;
+}
+
+/** What the user wrote to reject a review that somebody else has answered meanwhile. */
+export function UnsentReply({ item, agent_id }: { item: Permission; agent_id: string }) {
+  const me = useSession()?.user.username;
+  return item.answered_by === me ? null : <UnsentDraft agent_id={agent_id} review_id={item.review_id} />;
 }
 
 /** The focus stays where a card was when the card gives way to a note. */

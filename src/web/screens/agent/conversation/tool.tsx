@@ -29,7 +29,7 @@ import { Status } from '../../../ui/status.tsx';
 import { Truncated } from '../../../ui/truncated.tsx';
 import { PartView } from './body.tsx';
 import { Elapsed } from './elapsed.tsx';
-import { PermissionNote, useFocusAfterCard } from './permission-note.tsx';
+import { PermissionNote, UnsentReply, useFocusAfterCard } from './permission-note.tsx';
 import type { ToolRow } from './rows.ts';
 
 const icons: Record<string, LucideIcon> = {
@@ -56,7 +56,7 @@ export function ToolLine({ row, folder }: { row: ToolRow; folder: Folder }) {
   const open = user_choice ?? ((status === 'in_progress' || status === 'failed') && hasOutput(call));
   const button = useFocusAfterCard(permissions);
   const title = escapeHidden(call.title);
-  return (
+  const line = (
     <Folded
       ref={button}
       open={open}
@@ -82,6 +82,14 @@ export function ToolLine({ row, folder }: { row: ToolRow; folder: Folder }) {
     >
       <ToolBody item={item} folder={folder} />
     </Folded>
+  );
+  return (
+    <>
+      {line}
+      {permissions.map((item) => (
+        <UnsentReply key={item.key} item={item} agent_id={folder.agent_id} />
+      ))}
+    </>
   );
 }
 
