@@ -13,7 +13,7 @@ import {
 } from './api/queries.ts';
 import { session } from './api/session.ts';
 import { isAgentsPage } from './early.ts';
-import { router } from './router.tsx';
+import { isOnlyPreloading, router } from './router.tsx';
 import { applyAppearance } from './shell/appearance.ts';
 import { removeFirstScreen } from './shell/first-screen.ts';
 import './style.css';
@@ -30,9 +30,11 @@ session.subscribe(() => {
   void router.invalidate();
 });
 
-// After an upgrade of the service, scripts of the old build that were not loaded yet are gone: reload the page.
+// After an upgrade of the service, scripts of the old build that were not loaded yet are gone: reload the page, but not because a
+// pointer is above a link.
 const RELOADED = 'svc.reloaded-at';
 addEventListener('vite:preloadError', (event) => {
+  if (isOnlyPreloading()) return;
   if (Date.now() - Number(sessionStorage.getItem(RELOADED) ?? 0) < 30_000) return;
   event.preventDefault();
   sessionStorage.setItem(RELOADED, String(Date.now()));

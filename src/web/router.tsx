@@ -312,6 +312,22 @@ export const router = createRouter({
   ),
 });
 
+let preloads = 0;
+const { preloadRoute } = router;
+router.preloadRoute = async (options) => {
+  preloads++;
+  try {
+    return await preloadRoute(options);
+  } finally {
+    preloads--;
+  }
+};
+
+/** Whether a route is loaded for a click that may come, and none for one that came. */
+export function isOnlyPreloading(): boolean {
+  return preloads > 0 && router.state.status !== 'pending';
+}
+
 declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router;
