@@ -269,7 +269,6 @@ browserTest('a user who has left the form stays where they are when the agent is
     if (route.request().method() === 'POST') await held.promise;
     await route.continue();
   });
-  await page.getByLabel('Name', { exact: true }).fill('slow-to-create');
   await start(page).click();
   await page.getByRole('button', { name: 'Starting…' }).waitFor();
   await page.getByRole('link', { name: 'Approvals' }).first().click();

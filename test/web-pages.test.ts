@@ -71,7 +71,8 @@ browserTest('after an upgrade, a click loads the new page, and a pointer above a
   await page.goto(`${plane.url}/agents`);
   const link = page.getByRole('navigation').first().getByRole('link', { name: 'Teams' });
   await link.waitFor();
-  await page.waitForLoadState('networkidle');
+  // Until the page has loaded all that it loads by itself.
+  await page.waitForTimeout(2000);
   await page.evaluate('globalThis.is_same_page = true');
   const isSamePage = () => page.evaluate('globalThis.is_same_page === true');
   let are_gone = true;
