@@ -74,13 +74,15 @@ export class SessionStarter {
     failpoint('claim');
     try {
       const confinement = await this.#confine(launch, variables);
-      if (confinement) session.files.putFilter(seccompFilter());
-      // The folders are held until the wrapper is inside the sandbox, so that none of them can be replaced before.
-      if (confinement)
+      if (confinement) {
+        // The folders are held until the wrapper is inside the sandbox, so that none of them can be replaced before.
+        // The release is registered first, because the next steps can fail.
         void session
           .started()
           .catch(() => {})
           .then(confinement.release);
+        session.files.putFilter(seccompFilter());
+      }
       const env = { PATH: SYSTEM_PATH, LC_ALL: 'C', SVC_SESSION_ID: id };
       session.launched(await host.launcher.spawn(this.#wrapper(launch, file.cgroup, confinement), dir, env));
       failpoint('spawn');
