@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import fs, { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { sleep } from '../../base/async.ts';
 import { openTestNode } from '../../testing/local-node.ts';
 import { asUser, findUser, type RunAs } from '../confinement/run-as.ts';
 import { directExec } from '../processes/exec.ts';
@@ -23,8 +25,8 @@ afterEach(async () => {
   for (const folder of [data_dir, run_dir]) await rm(folder, { recursive: true, maxRetries: 5 });
 });
 
-const open = (run_as: RunAs | null = null) =>
-  ActorFiles.open({ data_dir, run_as, env: { RUNTIME_DIRECTORY: `${run_dir}:/other` } });
+const open = (run_as: RunAs | null = null, private_folders = false) =>
+  ActorFiles.open({ data_dir, run_as, private_folders, env: { RUNTIME_DIRECTORY: `${run_dir}:/other` } });
 const mode = async (path: string) => (await stat(path)).mode & 0o777;
 
 test('a session finds its token, the authority and the current endpoint', async () => {
@@ -75,6 +77,56 @@ test('deletes the tokens of ended sessions, including those that ended while the
   await writeFile(join(data_dir, 'actor', 'cut-short.tmp'), 'x');
   await files.sweep(new Set(['ses_b']));
   expect((await readdir(join(data_dir, 'actor'))).sort()).toEqual(['actor.json', 'ca.pem', 'ses_b.token']);
+});
+
+test('an announcement reaches all other sessions if some folders are gone or cannot be written', async () => {
+  const files = await open(null, true);
+  await files.announce(address);
+  const dir = join(data_dir, 'actor');
+  const link = (n: number) => symlink('gone', join(dir, `ses_gone${n}.own`));
+  for (const n of [1, 2, 3]) await link(n);
+  await files.storeToken('ses_a', 'x');
+  for (const n of [4, 5, 6]) await link(n);
+  const endpoint = async () => JSON.parse(await readFile(join(dir, 'ses_a.own/actor.json'), 'utf8')).endpoint;
+  await files.announce({ ...address, endpoint: 'https://127.0.0.1:9' });
+  expect(await endpoint()).toBe('https://127.0.0.1:9');
+  for (const n of [1, 2]) await writeFile(join(dir, `ses_file${n}.own`), '');
+  await expect(files.announce({ ...address, endpoint: 'https://127.0.0.1:10' })).rejects.toThrow(
+    'cannot write the address for 2 sessions',
+  );
+  expect(await endpoint()).toBe('https://127.0.0.1:10');
+  expect((await readdir(dir)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+});
+
+test('a session that is stored during an announcement gets the new address', async () => {
+  const files = await open(null, true);
+  await files.announce(address);
+  const path = join(data_dir, 'actor/ses_a.own/actor.json');
+  const reached = Promise.withResolvers<void>();
+  const allowed = Promise.withResolvers<void>();
+  const { rename } = fs;
+  const spy = vi
+    .spyOn(fs, 'rename')
+    .mockImplementationOnce(rename)
+    .mockImplementationOnce(async (...args) => {
+      reached.resolve();
+      await allowed.promise;
+      await rename(...args);
+    });
+  syncBuiltinESMExports();
+  try {
+    const stored = files.storeToken('ses_a', 'x');
+    await reached.promise;
+    const announced = files.announce({ ...address, endpoint: 'https://127.0.0.1:9' });
+    // Without waiting for the session, the announcement would write its folder now.
+    await Promise.race([announced, sleep(200)]);
+    allowed.resolve();
+    await Promise.all([stored, announced]);
+  } finally {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  }
+  expect(JSON.parse(await readFile(path, 'utf8')).endpoint).toBe('https://127.0.0.1:9');
 });
 
 test.runIf(as_root)(

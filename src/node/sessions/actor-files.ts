@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { KeyedQueue } from '../../base/async.ts';
 import { type AgentFolderOptions, openAgentFolder } from '../confinement/agent-folder.ts';
 import type { RunAs } from '../confinement/run-as.ts';
 
@@ -32,6 +33,7 @@ export class ActorFiles {
   readonly #dir: string;
   readonly #run_as: RunAs | null;
   readonly #private_folders: boolean;
+  readonly #changes = new KeyedQueue();
   #announced: ActorAddress | null = null;
   /** Resolves after the first announcement, whether it succeeds or fails. */
   readonly #first_announcement = Promise.withResolvers<void>();
@@ -50,18 +52,31 @@ export class ActorFiles {
     return new ActorFiles(dir, options);
   }
 
-  /** Publishes the address of the actor API to all agents, including those that are already running. Idempotent. */
-  async announce(address: ActorAddress): Promise<void> {
-    try {
-      await this.#writeAddress(this.#dir, address);
-      this.#announced = address;
-      const own = (await readdir(this.#dir)).filter(
-        (name) => SESSION_ENTRY.test(name) && name.endsWith('.own'),
-      );
-      for (const name of own) await this.#writeAddress(join(this.#dir, name), address);
-    } finally {
-      this.#first_announcement.resolve();
-    }
+  /**
+   * Publishes the address of the actor API to all agents, including those that are already running. If some of them
+   * cannot get it, the others do, and this throws an AggregateError. Idempotent.
+   */
+  announce(address: ActorAddress): Promise<void> {
+    return this.#oneAtATime(async () => {
+      try {
+        await this.#writeAddress(this.#dir, address);
+        this.#announced = address;
+        const own = (await readdir(this.#dir)).filter(
+          (name) => SESSION_ENTRY.test(name) && name.endsWith('.own'),
+        );
+        const errors: unknown[] = [];
+        for (const name of own) {
+          await this.#writeAddress(join(this.#dir, name), address).catch((error: NodeJS.ErrnoException) => {
+            // Otherwise, somebody deleted the folder.
+            if (error.code !== 'ENOENT') errors.push(error);
+          });
+        }
+        if (errors.length > 0)
+          throw new AggregateError(errors, `cannot write the address for ${errors.length} sessions`);
+      } finally {
+        this.#first_announcement.resolve();
+      }
+    });
   }
 
   /**
@@ -71,13 +86,23 @@ export class ActorFiles {
   async storeToken(session_id: string, token: string): Promise<void> {
     await this.#first_announcement.promise;
     const path = this.#tokenPath(session_id);
-    if (this.#private_folders) {
-      const own = dirname(path);
-      await mkdir(own, { recursive: true });
-      await chmod(own, this.#run_as ? 0o711 : 0o700);
-      if (this.#announced) await this.#writeAddress(own, this.#announced);
-    }
-    await this.#write(path, `${token}\n`, 0o600, this.#run_as);
+    await this.#oneAtATime(async () => {
+      if (this.#private_folders) {
+        const own = dirname(path);
+        await mkdir(own, { recursive: true });
+        await chmod(own, this.#run_as ? 0o711 : 0o700);
+        if (this.#announced) await this.#writeAddress(own, this.#announced);
+      }
+      await this.#write(path, `${token}\n`, 0o600, this.#run_as);
+    });
+  }
+
+  /**
+   * Announcements must not overlap with other changes: a folder would be deleted while they write to it, or get the
+   * previous address after the new one.
+   */
+  #oneAtATime(change: () => Promise<void>): Promise<void> {
+    return this.#changes.run('', change);
   }
 
   async #writeAddress(dir: string, { ca, endpoint, server_name }: ActorAddress): Promise<void> {
@@ -105,10 +130,12 @@ export class ActorFiles {
   }
 
   /** Deletes the files of a session that has ended. Idempotent. */
-  async drop(session_id: string): Promise<void> {
-    for (const kind of ['token', 'own']) {
-      await rm(join(this.#dir, `${session_id}.${kind}`), { recursive: true, force: true });
-    }
+  drop(session_id: string): Promise<void> {
+    return this.#oneAtATime(async () => {
+      for (const kind of ['token', 'own']) {
+        await rm(join(this.#dir, `${session_id}.${kind}`), { recursive: true, force: true });
+      }
+    });
   }
 
   /** Deletes the files of sessions that ended, or were never started, while the service was not running. */
@@ -123,17 +150,19 @@ export class ActorFiles {
   /** Writes the file atomically, with exactly this mode regardless of the umask. */
   async #write(path: string, text: string, mode: number, owner: RunAs | null = null): Promise<void> {
     const temporary = join(this.#dir, `${randomBytes(6).toString('hex')}.tmp`);
-    const file = await open(temporary, 'wx', 0o600);
     try {
-      await file.writeFile(text);
-      await file.chmod(mode);
-      if (owner) await file.chown(owner.uid, owner.gid);
+      const file = await open(temporary, 'wx', 0o600);
+      try {
+        await file.writeFile(text);
+        await file.chmod(mode);
+        if (owner) await file.chown(owner.uid, owner.gid);
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw error;
-    } finally {
-      await file.close();
     }
-    await rename(temporary, path);
   }
 }
