@@ -4,6 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
 import { problems } from '../../core/problem.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
@@ -12,6 +13,8 @@ import { type Grown, servePull } from './pulling.ts';
 
 let streams: Record<StreamName, string> | null;
 let looks: number;
+/** The disk cannot read this stream. */
+let broken: StreamName | null;
 /** Runs once, between a check and its answer. */
 let meanwhile: () => void;
 let grown: Grown;
@@ -24,6 +27,7 @@ const node = {
   read: async (_session_id: string, stream: StreamName, from: number, max: number) => {
     looks++;
     if (!streams) throw problems.sessionNotFound();
+    if (stream === broken) throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
     if (from > streams[stream].length) throw problems.outputLost();
     const bytes = Buffer.from(streams[stream].slice(from, from + max));
     meanwhile();
@@ -34,15 +38,17 @@ const node = {
 beforeEach(() => {
   streams = { stdout: '', stderr: '' };
   looks = 0;
+  broken = null;
   meanwhile = () => {};
   const requests = new ReadableStream<PullRequest>({
     start: (controller) => {
       plane_side = controller;
     },
   });
-  responses = servePull(node, requests.values(), (watch) => {
-    grown = watch;
-  });
+  const watch = (pull: Grown) => {
+    grown = pull;
+  };
+  responses = servePull(node, requests.values(), { watch, log: silentLog });
   next = responses.next();
 });
 afterEach(async () => {
@@ -146,6 +152,18 @@ test('lost bytes and a forgotten session end a long-poll read', async () => {
   expect(await answered()).toEqual(['2 session_not_found']);
 });
 
+test('a stream that cannot be read is refused, and the other one is served', async () => {
+  streams = { stdout: 'out', stderr: 'err' };
+  broken = 'stdout';
+  await ask(1, 'stdout');
+  expect(await answered()).toEqual(['1 output_unreadable']);
+  await ask(2, 'stderr');
+  expect(await answered()).toEqual(['2 err']);
+  broken = null;
+  await ask(3, 'stdout');
+  expect(await answered()).toEqual(['3 out']);
+});
+
 test('a line arrives at a session’s reader over a link without a request', async () => {
   let sink: { wake(session_id: string): void } | null = null;
   const local = {
@@ -176,6 +194,11 @@ test('a line arrives at a session’s reader over a link without a request', asy
       expect(await plane.read('ses_a', 'stderr', 0, 100)).toHaveLength(0);
       expect(looks).toBe(before);
     }
+    broken = 'stdout';
+    const temporary = { kind: 'unavailable', code: 'output_unreadable' };
+    await expect(plane.read('ses_a', 'stdout', 0, 7)).rejects.toMatchObject(temporary);
+    broken = null;
+    expect(await plane.read('ses_a', 'stdout', 0, 7)).toHaveLength(7);
     const before = looks;
     await plane.forget('ses_a');
     while (looks < before + 2) await turns();

@@ -5,9 +5,10 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { sleep, Wake } from '../../base/async.ts';
+import type { Logger } from '../../base/log.ts';
 import { streamNames } from '../../core/event.ts';
 import type { Node } from '../../core/node.ts';
-import { Problem } from '../../core/problem.ts';
+import { Problem, problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import {
   type ChunkSchema,
@@ -39,9 +40,9 @@ export type Grown = (session_id: string) => boolean;
 export async function* servePull(
   node: Pick<Node, 'read'>,
   requests: AsyncIterable<PullRequest>,
-  watch: (grown: Grown) => void,
+  { watch, log }: { watch(grown: Grown): void; log: Logger },
 ): AsyncGenerator<PullResponse> {
-  const pull = new Pull(node);
+  const pull = new Pull(node, log);
   watch((session_id) => pull.grown(session_id));
   pull.listen(requests);
   yield* pull.responses();
@@ -49,6 +50,7 @@ export async function* servePull(
 
 class Pull {
   readonly #node: Pick<Node, 'read'>;
+  readonly #log: Logger;
   /** New reads, and long-poll reads whose stream may have grown. */
   readonly #fresh: Reading[] = [];
   /** The rest of long reads. */
@@ -64,8 +66,9 @@ class Pull {
   #over = false;
   #failure: unknown = null;
 
-  constructor(node: Pick<Node, 'read'>) {
+  constructor(node: Pick<Node, 'read'>, log: Logger) {
     this.#node = node;
+    this.#log = log;
   }
 
   /** See `Grown`. */
@@ -148,14 +151,20 @@ class Pull {
         else if (reading.long_poll) this.#long_poll.delete(reading);
         if (last || data.length > 0) chunks.push({ id, data, last });
       } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        const { kind, code, message } = error;
+        const { kind, code, message } = this.#problemOf(error, reading);
         refused.push({ id, refusal: { kind, code, message } });
         if (reading.long_poll) this.#long_poll.delete(reading);
       }
     }
     if (items() === 0) return null;
     return create(PullResponseSchema, { chunks, refused });
+  }
+
+  /** A spool that cannot be read must not end the link, which all sessions share. */
+  #problemOf(error: unknown, { session_id, stream }: Reading): Problem {
+    if (error instanceof Problem) return error;
+    this.#log.error({ session_id, stream, err: error }, 'cannot read output');
+    return problems.outputUnreadable();
   }
 }
 

@@ -47,7 +47,7 @@ import {
   withoutNulls,
 } from '../wire.ts';
 import { PlaneLink } from './plane-link.ts';
-import { servePull } from './pulling.ts';
+import { type Grown, servePull } from './pulling.ts';
 
 export interface NodeServerOptions {
   host: string;
@@ -275,9 +275,10 @@ class Handlers implements ServiceImpl<typeof NodeService> {
 
   pull: ServiceImpl<typeof NodeService>['pull'] = (requests, context) => {
     const plane_link = this.#requireLatestLink(context);
-    return servePull(this.#options.node, requests, (onSpoolGrew) => {
-      plane_link.onSpoolGrew = onSpoolGrew;
-    });
+    const watch = (grown: Grown) => {
+      plane_link.onSpoolGrew = grown;
+    };
+    return servePull(this.#options.node, requests, { watch, log: this.#options.log });
   };
 
   // --- commands --------------------------------------------------------------------------------------------------
