@@ -12,6 +12,8 @@ export const limits = {
   idle_check_ms: 5_000,
   /** The event loop is idle if it was busy for at most this share of the interval. */
   idle_utilization_max: 0.05,
+  /** Interval at which a node tries again to store the position of its link, for example while its disk is full. */
+  node_state_retry_ms: 10_000,
   /** Longest duration of a shutdown. */
   plane_stop_ms: scaled(10_000),
   /** Part of a shutdown in which requests can finish. */

@@ -78,7 +78,9 @@ async function open(
   }
   for (const warning of warnings) log.warn(warning);
 
-  const server = await openServer(config, { id, log, machine, trust, data_dir });
+  const state = await NodeState.open(join(data_dir, 'node.json'), log);
+  opened.push(() => state.close());
+  const server = await openServer(config, { id, log, machine, trust, state });
   opened.push(() => server.close());
   const address = parseAddress(config.get('internal_grpc.listen'))!;
   const announce = () =>
@@ -107,10 +109,9 @@ async function open(
 /** The gRPC listener for the plane, and for agents on this machine. */
 async function openServer(
   config: Config,
-  parts: { id: string; log: Logger; machine: Machine; trust: NodeTrust; data_dir: string },
+  parts: { id: string; log: Logger; machine: Machine; trust: NodeTrust; state: NodeState },
 ): Promise<NodeServer> {
-  const { log, machine, trust, data_dir } = parts;
-  const state = await NodeState.open(join(data_dir, 'node.json'));
+  const { log, machine, trust, state } = parts;
   /** The plane verifies every call. On a node, no certificate identifies an operator. */
   const passUp: ActorBackend['call'] = async ({ method, params, token }) => {
     if (token === null) throw problems.actorUnauthorized();

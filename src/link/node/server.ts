@@ -65,7 +65,7 @@ export interface NodeServerOptions {
   has_default_root(): boolean;
   /** The reason why a folder cannot be the base of derived workdirs, or null if it can. */
   worktree_root_problem(path: string): Promise<string | null>;
-  /** The highest link position so far, stored across restarts. */
+  /** The highest link position so far, stored across restarts. `set` rejects if it must not be accepted. */
   latest: { get(): LinkPosition | null; set(position: LinkPosition): Promise<void> };
   clock: Clock;
   log: Logger;
