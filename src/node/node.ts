@@ -31,7 +31,7 @@ import type { Launch, StreamSizes } from '../core/session.ts';
 import { removeOwnerState } from './confinement/owner-state.ts';
 import { limits } from './limits.ts';
 import type { LocalNodeOptions } from './options.ts';
-import { findCgroupParent } from './processes/cgroup.ts';
+import { findCgroupParent, removeLeftoverCgroups } from './processes/cgroup.ts';
 import { Launcher } from './processes/launcher-client.ts';
 import { probe } from './processes/program-probe.ts';
 import { findTools, type Tools } from './processes/tools.ts';
@@ -75,6 +75,7 @@ class MachineNode implements LocalNode {
   readonly #host: SessionHost;
   readonly #options: LocalNodeOptions;
   readonly #root: string;
+  readonly #cgroups: string | null;
   readonly #sessions = new Map<string, LocalSession>();
   readonly #starts = new Map<string, Promise<LocalSession>>();
   readonly #queue = new KeyedQueue();
@@ -87,6 +88,7 @@ class MachineNode implements LocalNode {
   #sink: NodeSink | null = null;
   /** Facts that arrive while a sink receives its snapshot. */
   #held: SessionFact[] | null = null;
+  #cgroups_swept_at = Number.NEGATIVE_INFINITY;
   #closed = false;
 
   constructor(
@@ -98,6 +100,7 @@ class MachineNode implements LocalNode {
   ) {
     this.#options = options;
     this.#root = root;
+    this.#cgroups = cgroups;
     this.id = options.id;
     this.link = directLink(options.id);
     this.folders = options.folders;
@@ -150,7 +153,16 @@ class MachineNode implements LocalNode {
     const live = [...this.#sessions.values()].filter((session) => !session.end);
     await this.#options.actor_files?.sweep(new Set(live.map((session) => session.id)));
     await this.#steps.sweep(new Set(this.#sessions.keys()));
+    void this.#removeLeftoverCgroups();
     this.#supervisor.start();
+  }
+
+  /** Removes the cgroups of sessions that were forgotten while processes were left in them (`on_exit: keep`). */
+  async #removeLeftoverCgroups(): Promise<void> {
+    const now = performance.now();
+    if (now - this.#cgroups_swept_at < limits.leftover_cgroup_ms) return;
+    this.#cgroups_swept_at = now;
+    await removeLeftoverCgroups(this.#cgroups, (id) => this.#sessions.has(id) || this.#starts.has(id));
   }
 
   async #adoptOne(id: string): Promise<void> {
@@ -307,6 +319,7 @@ class MachineNode implements LocalNode {
     this.#sessions.delete(session_id);
     this.#spools.forget(session.files);
     await session.removeCgroup();
+    void this.#removeLeftoverCgroups();
     const gone = join(this.#root, `.${session_id}.gone`);
     try {
       renameSync(session.files.dir, gone);

@@ -5,13 +5,15 @@
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFile, writeFileSync } from 'node:fs';
-import { mkdir, readdir, rmdir } from 'node:fs/promises';
+import { mkdir, readdir, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../base/async.ts';
 import { hasProc, isAlive, readStat } from '../../base/proc.ts';
 import { limits } from '../limits.ts';
 
 const PREFIX = 'svc-';
+/** The name for a session. */
+const SESSION_NAME = /^svc-(ses_.+)$/;
 /** The name for a folder worker: pid and start time of its service, and a random part. */
 const WORKER_NAME = /^svc-worker-(\d+)-(\d+)-[0-9a-f]+$/;
 
@@ -88,6 +90,26 @@ export async function endWorkersOfOthers(parent: string | null): Promise<void> {
     const [, pid, start] = WORKER_NAME.exec(name) ?? [];
     if (!pid || !start || isAlive({ pid: Number(pid), start })) continue;
     await endCgroup(join(parent, name));
+  }
+}
+
+/**
+ * Removes cgroups without processes whose sessions were forgotten, perhaps by an earlier service process. Other
+ * installations may share the parent, so it leaves new ones, into which a session may just be starting. Never throws.
+ */
+export async function removeLeftoverCgroups(
+  parent: string | null,
+  isKnown: (session_id: string) => boolean,
+): Promise<void> {
+  if (!parent) return;
+  for (const name of await readdir(parent).catch(() => [])) {
+    const [, session_id] = SESSION_NAME.exec(name) ?? [];
+    if (!session_id || isKnown(session_id)) continue;
+    const folder = join(parent, name);
+    const info = await stat(folder).catch(() => null);
+    // The kernel may report a later time, but never an earlier one.
+    const is_old = info !== null && Date.now() - info.mtimeMs > limits.leftover_cgroup_ms;
+    if (is_old && !isPopulated(folder)) await removeCgroup(folder);
   }
 }
 
