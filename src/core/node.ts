@@ -94,8 +94,11 @@ export interface Node {
 }
 
 export interface NodeSink {
-  /** `link`: the one over which the snapshot came. */
-  snapshot(sessions: SessionView[], link: Link): Promise<void>;
+  /**
+   * `link`: the one over which the snapshot came. `unreadable`: ids of sessions that exist, but whose files the node cannot
+   * read at the moment. Once it can, it reports all their facts. Until then, their calls throw `session_unreadable`.
+   */
+  snapshot(sessions: SessionView[], link: Link, unreadable: readonly string[]): Promise<void>;
   fact(fact: SessionFact): void;
   /**
    * There may be more to read in this session; `stream`: only in this stream. A wake carries no data, and a lost one only

@@ -400,6 +400,12 @@ export const problems = {
   nodeUnreachable: fixed('bad_gateway', 'node_unreachable', 'failed to connect to remote node'),
   nodeUnauthorized: fixed('bad_gateway', 'unauthorized', 'unauthorized'),
   upcallFailed: fixed('unavailable', 'upcall_failed', 'internal server error'),
+  /** Like a node that does not answer, but for one session. */
+  sessionUnreadable: fixed(
+    'bad_gateway',
+    'session_unreadable',
+    'the files of the session cannot be read at the moment; see the log of its node',
+  ),
   targetRefused: fixed('bad_gateway', 'grpc_target_refused', 'grpc_target address is not allowed'),
   nodeTooOld: fixed('bad_gateway', 'version_skew', 'the node does not support this call; upgrade svc on it'),
   certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),

@@ -1,12 +1,16 @@
 /** What earlier service processes and sessions left behind. */
-import { access, mkdir, mkdtemp, rm, rmdir, utimes } from 'node:fs/promises';
+import fs from 'node:fs';
+import files, { access, mkdir, mkdtemp, rm, rmdir, utimes, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
 import { openTestNode, sharedLauncher } from '../testing/local-node.ts';
-import { until } from '../testing/node-suite.ts';
+import { launchOf, RecordingSink, until } from '../testing/node-suite.ts';
+import type { LocalNodeOptions } from './node.ts';
 import { findCgroupParent } from './processes/cgroup.ts';
+import type { ActorFiles } from './sessions/actor-files.ts';
 
 const cgroups = await findCgroupParent();
 let data: string;
@@ -17,11 +21,91 @@ beforeEach(async () => {
   onTestFinished(() => rm(data, { recursive: true, force: true, maxRetries: 5 }));
 });
 
-async function open() {
-  const node = await openTestNode(data, { launcher: sharedLauncher, helper_check_ms: 50, sweep_ms: 50 });
+async function open(more: Partial<LocalNodeOptions> = {}) {
+  const quick = { helper_check_ms: 50, sweep_ms: 50 };
+  const node = await openTestNode(data, { launcher: sharedLauncher, ...quick, ...more });
   onTestFinished(() => node.close());
   return node;
 }
+
+/** Opening this file fails as long as `fails` returns true. */
+function failToOpen(path: string, code: string, fails: () => boolean): void {
+  const { openSync } = fs;
+  const spy = vi.spyOn(fs, 'openSync').mockImplementation((...args) => {
+    if (args[0] === path && fails()) throw Object.assign(new Error(code), { code });
+    return openSync(...args);
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  });
+}
+
+/** Runs until the file `stop` exists, for 30 s at most. */
+const UNTIL_STOP = 'n=0; until [ -e stop ] || [ $n -gt 1500 ]; do n=$((n+1)); sleep 0.02; done';
+const inSession = (id: string, name: string) => join(data, 'sessions', id, name);
+const UNREADABLE = { code: 'session_unreadable' };
+
+test.each(['launch.json', 'facts'])(
+  'a session whose %s cannot be read is reported once it can',
+  async (name) => {
+    const launches = [1, 2].map(() => launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]));
+    const [broken, other] = launches.map(({ session_id }) => session_id) as [string, string];
+    const first = await open();
+    for (const launch of launches) await first.start(launch);
+    await first.close();
+    let fails = true;
+    failToOpen(inSession(broken, name), 'EIO', () => fails);
+
+    const node = await open();
+    const sink = new RecordingSink();
+    await node.attach(sink);
+    expect(sink.unreadable).toEqual([broken]);
+    expect(sink.sessions.map((view) => view.session_id)).toEqual([other]);
+    await expect(node.stop(broken, 0)).rejects.toMatchObject(UNREADABLE);
+    await expect(node.start(launches[0]!)).rejects.toMatchObject(UNREADABLE);
+    await expect(node.forget(broken)).rejects.toMatchObject(UNREADABLE);
+    fails = false;
+    await until(() => sink.eventsOf(broken).length > 0);
+    expect(sink.eventsOf(broken)).toMatchObject([{ number: 1, body: { kind: 'started' } }]);
+    expect((await node.stop(broken, 0)).survivors).toEqual([]);
+    await writeFile(join(data, 'stop'), '');
+    for (const id of [broken, other]) await sink.ended(id);
+    expect(sink.eventsOf(broken).map((fact) => fact.number)).toEqual([1, 2]);
+  },
+);
+
+test('a session ends although its agent made its exit status unreadable', async () => {
+  const launch = launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]);
+  const node = await open();
+  const sink = new RecordingSink();
+  await node.attach(sink);
+  await node.start(launch);
+  const path = inSession(launch.session_id, 'exit');
+  await files.chmod(path, 0);
+  const isShut = () => (fs.statSync(path).mode & 0o400) === 0;
+  failToOpen(path, 'EACCES', isShut);
+  await writeFile(join(data, 'stop'), '');
+  await sink.ended(launch.session_id);
+});
+
+test('a node starts although it cannot delete what sessions left', async () => {
+  const gone = join(data, 'sessions/.ses_old.gone');
+  await mkdir(join(gone, 'shut'), { recursive: true });
+  const spy = vi.spyOn(files, 'rm').mockRejectedValueOnce(new Error('EACCES'));
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  });
+  const sweep = vi.fn(async () => {
+    throw new Error('EACCES');
+  });
+  await open({ actor_files: { sweep } as unknown as ActorFiles });
+  expect(sweep).toHaveBeenCalled();
+  await expect(access(gone)).rejects.toThrow('ENOENT');
+});
 
 test.runIf(cgroups)('a node that starts removes the cgroup of a forgotten session', async () => {
   const folder = join(cgroups!, `svc-${newId('ses')}`);

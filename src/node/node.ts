@@ -8,7 +8,7 @@
 import { constants, renameSync } from 'node:fs';
 import { open, readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { KeyedQueue, nextTurn, sleep } from '../base/async.ts';
+import { KeyedQueue, sleep } from '../base/async.ts';
 import { makePrivateFolder } from '../base/files.ts';
 import { readBootId } from '../base/proc.ts';
 import { version } from '../base/version.ts';
@@ -34,10 +34,12 @@ import type { LocalNodeOptions } from './options.ts';
 import { findCgroupParent, removeLeftoverCgroups } from './processes/cgroup.ts';
 import { Launcher } from './processes/launcher-client.ts';
 import { probe } from './processes/program-probe.ts';
+import { removeTree } from './processes/remove-tree.ts';
 import { findTools, type Tools } from './processes/tools.ts';
+import { Adopter } from './sessions/adopter.ts';
 import { Disk, diskDefaults } from './sessions/disk.ts';
 import { binFolder, type CommonEnvironment, commonEnvironment } from './sessions/environment.ts';
-import { LocalSession, type SessionHost } from './sessions/session.ts';
+import type { LocalSession, SessionHost } from './sessions/session.ts';
 import { SESSION_ID, SessionFiles } from './sessions/session-files.ts';
 import { Spools } from './sessions/spools.ts';
 import { checkLaunch, SessionStarter } from './sessions/start.ts';
@@ -84,6 +86,7 @@ class MachineNode implements LocalNode {
   readonly #steps: StepFiles;
   readonly #starter: SessionStarter;
   readonly #supervisor: Supervisor;
+  readonly #adopter: Adopter;
   readonly #opened_at = performance.now();
   #sink: NodeSink | null = null;
   /** Facts that arrive while a sink receives its snapshot. */
@@ -123,6 +126,14 @@ class MachineNode implements LocalNode {
     const { data_dir, run_as = null, env = process.env } = options;
     this.#steps = new StepFiles({ data_dir, run_as, env, exec: launcher, log });
     this.#supervisor = new Supervisor(root, this.#sessions, this.#disk, options);
+    this.#adopter = new Adopter({
+      root,
+      sessions: this.#sessions,
+      host: this.#host,
+      watches: options.watches !== false,
+      retry_ms: options.helper_check_ms ?? limits.helper_check_ms,
+      onReadable: (session) => this.#reportReadable(session),
+    });
     this.#starter = new SessionStarter({
       node: options,
       host: this.#host,
@@ -143,16 +154,17 @@ class MachineNode implements LocalNode {
   async adopt(): Promise<void> {
     const names = await readdir(this.#root);
     this.#supervisor.paused = names.includes('.paused');
-    const left = names.filter((name) => /^\..*\.(tmp|gone)$/.test(name));
-    for (const name of left) await rm(join(this.#root, name), { recursive: true, force: true });
-    const ids = names.filter((name) => SESSION_ID.test(name));
-    const readNext = async () => {
-      for (let id = ids.pop(); id; id = ids.pop()) await this.#adoptOne(id);
-    };
-    await Promise.all(Array.from({ length: limits.adopt_parallel }, readNext));
+    for (const name of names) if (/^\..*\.(tmp|gone)$/.test(name)) await this.#remove(join(this.#root, name));
+    await this.#adopter.adopt(names.filter((name) => SESSION_ID.test(name)));
+    const { unreadable } = this.#adopter;
     const live = [...this.#sessions.values()].filter((session) => !session.end);
-    await this.#options.actor_files?.sweep(new Set(live.map((session) => session.id)));
-    await this.#steps.sweep(new Set(this.#sessions.keys()));
+    // An agent may prevent both. The node starts nevertheless.
+    await this.#options.actor_files
+      ?.sweep(new Set([...live.map((session) => session.id), ...unreadable]))
+      .catch((error: unknown) => this.#supervisor.logError('cannot delete old actor tokens', error));
+    await this.#steps
+      .sweep(new Set([...this.#sessions.keys(), ...unreadable]))
+      .catch((error: unknown) => this.#supervisor.logError('cannot delete old step folders', error));
     void this.#removeLeftoverCgroups();
     this.#supervisor.start();
   }
@@ -162,24 +174,24 @@ class MachineNode implements LocalNode {
     const now = performance.now();
     if (now - this.#cgroups_swept_at < limits.leftover_cgroup_ms) return;
     this.#cgroups_swept_at = now;
-    await removeLeftoverCgroups(this.#cgroups, (id) => this.#sessions.has(id) || this.#starts.has(id));
+    const isKnown = (id: string) =>
+      this.#sessions.has(id) || this.#starts.has(id) || this.#adopter.unreadable.has(id);
+    await removeLeftoverCgroups(this.#cgroups, isKnown);
   }
 
-  async #adoptOne(id: string): Promise<void> {
-    await nextTurn();
-    const files = new SessionFiles(join(this.#root, id));
-    const launch = files.readLaunch();
-    if (launch?.launch.session_id !== id) {
-      this.#host.log.error({ session_id: id }, 'cannot read a session directory');
-      return;
+  /** Deletes a session's folder. An agent may prevent that, so the node tries again when it starts. */
+  async #remove(path: string): Promise<void> {
+    try {
+      await rm(path, { recursive: true, force: true });
+    } catch {
+      const why = await removeTree({ exec: this.#host.launcher, run_as: null }, path);
+      if (why !== null) this.#supervisor.logError('cannot delete the folder of a session', why);
     }
-    const session = new LocalSession(id, files, launch, files.readFacts(), this.#host);
-    this.#sessions.set(id, session);
-    await session.open(false, this.#options.watches !== false);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#adopter.close();
     this.#supervisor.close();
     this.#sink = null;
     await this.#waitForStarts();
@@ -218,6 +230,7 @@ class MachineNode implements LocalNode {
     await sink.snapshot(
       [...this.#sessions.values()].map((session) => session.view()),
       this.link,
+      [...this.#adopter.unreadable],
     );
     if (this.#sink !== sink) return;
     const held = this.#held;
@@ -234,7 +247,7 @@ class MachineNode implements LocalNode {
   async start(launch: Launch): Promise<SessionView> {
     const id = launch.session_id;
     checkLaunch(launch);
-    let session = this.#sessions.get(id);
+    let session = this.#find(id);
     if (!session) {
       let starting = this.#starts.get(id);
       if (!starting) {
@@ -257,7 +270,11 @@ class MachineNode implements LocalNode {
       if (!session.launch.stdin) throw problems.agentNoStdin();
       if (session.end) throw problems.agentNotRunning();
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const file = await open(session.files.path('stdin'), flags);
+      const path = session.files.path('stdin');
+      const file = await open(path, flags).catch((error: unknown) => {
+        session.files.restore('stdin', error);
+        return open(path, flags);
+      });
       let length: number;
       try {
         const { size } = await file.stat();
@@ -311,7 +328,7 @@ class MachineNode implements LocalNode {
   }
 
   async forget(session_id: string): Promise<void> {
-    const session = this.#sessions.get(session_id);
+    const session = this.#find(session_id);
     if (!session) return;
     if (!session.end) throw problems.agentRunning();
     await session.close();
@@ -326,7 +343,7 @@ class MachineNode implements LocalNode {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
-    if (!SessionFiles.remove(gone)) await rm(gone, { recursive: true, force: true });
+    if (!SessionFiles.remove(gone)) await this.#remove(gone);
   }
 
   async reach(): Promise<void> {}
@@ -375,8 +392,20 @@ class MachineNode implements LocalNode {
     if (!this.#held) this.#sink?.wake(session_id, stream);
   }
 
+  /** Reports a session that was reported as unreadable. */
+  #reportReadable(session: LocalSession): void {
+    for (const fact of session.facts) this.#fact(fact);
+    this.#wake(session.id);
+  }
+
+  /** Throws `session_unreadable` if the session exists, but its files cannot be read at the moment. */
+  #find(session_id: string): LocalSession | undefined {
+    if (this.#adopter.unreadable.has(session_id)) throw problems.sessionUnreadable();
+    return this.#sessions.get(session_id);
+  }
+
   #get(session_id: string): LocalSession {
-    const session = this.#sessions.get(session_id);
+    const session = this.#find(session_id);
     if (!session) throw problems.sessionNotFound();
     return session;
   }

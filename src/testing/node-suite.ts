@@ -12,7 +12,7 @@ import { newId } from '../base/ids.ts';
 import { MIB } from '../base/limits.ts';
 import { version } from '../base/version.ts';
 import type { StreamName } from '../core/event.ts';
-import type { Node, NodeSink, SessionEnd, SessionFact, SessionView } from '../core/node.ts';
+import type { Link, Node, NodeSink, SessionEnd, SessionFact, SessionView } from '../core/node.ts';
 import type { Cleanup, Launch } from '../core/session.ts';
 
 export interface NodeUnderTest {
@@ -49,9 +49,11 @@ time.sleep(1000)`;
 export class RecordingSink implements NodeSink {
   readonly facts: SessionFact[] = [];
   sessions: SessionView[] = [];
+  unreadable: readonly string[] = [];
 
-  async snapshot(sessions: SessionView[]): Promise<void> {
+  async snapshot(sessions: SessionView[], _link: Link, unreadable: readonly string[]): Promise<void> {
     this.sessions = sessions;
+    this.unreadable = unreadable;
     for (const session of sessions) this.facts.push(...session.facts);
   }
 

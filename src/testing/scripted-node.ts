@@ -33,7 +33,7 @@ export class ScriptedNode implements Node {
 
   async attach(sink: NodeSink): Promise<void> {
     this.#sink = sink;
-    await sink.snapshot([...this.views.values()], this.link!);
+    await sink.snapshot([...this.views.values()], this.link!, []);
   }
 
   async detach(): Promise<void> {
@@ -41,8 +41,8 @@ export class ScriptedNode implements Node {
   }
 
   /** Reports all sessions, or only these, as when a link is opened. */
-  async sendSnapshot(link: Link, views = [...this.views.values()]): Promise<void> {
-    await this.#sink!.snapshot(views, link);
+  async sendSnapshot(link: Link, views = [...this.views.values()], unreadable: string[] = []): Promise<void> {
+    await this.#sink!.snapshot(views, link, unreadable);
   }
 
   /** Reports the next fact of a session. */

@@ -164,10 +164,10 @@ class RetryingNode implements Node {
     return {
       fact: deliver,
       wake: (session_id, stream) => sink.wake(session_id, stream),
-      snapshot: async (views, link) => {
+      snapshot: async (views, link, unreadable) => {
         if (!first) return views.flatMap((view) => view.facts).forEach(deliver);
         for (const view of views) this.#facts.set(view.session_id, view.facts.at(-1)?.number ?? 0);
-        await sink.snapshot(views, link);
+        await sink.snapshot(views, link, unreadable);
       },
     };
   }

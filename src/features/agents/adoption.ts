@@ -30,7 +30,7 @@ import { newAgentDefaults } from './records.ts';
 /** Receives what a node reports while it is attached: the snapshot first, then facts and wake-ups. */
 export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: string, ingest: Ingest): NodeSink {
   return {
-    snapshot: (views, link) => adopt(core, reconciler, ingest, views, link),
+    snapshot: (...snapshot) => adopt(core, reconciler, ingest, ...snapshot),
     fact: (fact) => {
       ingest.fact(fact);
       void discardStarted(core, node_id, fact);
@@ -46,12 +46,14 @@ async function adopt(
   ingest: Ingest,
   views: SessionView[],
   link: Link,
+  unreadable: readonly string[],
 ): Promise<void> {
   const { store, log } = core;
   const { node_id } = link;
   // Read first, because the snapshot does not contain sessions that start while it is processed.
   const expected = await store.read((reader) => startedSessions(core, reader, node_id));
-  const seen = new Set(views.map((view) => view.session_id));
+  // The node reports the facts of unreadable sessions later, so they are not lost.
+  const seen = new Set([...views.map((view) => view.session_id), ...unreadable]);
   for (const view of views) {
     const known = await store.read((reader) => findSession(reader, view.session_id));
     if (known && known.node_id !== node_id) {

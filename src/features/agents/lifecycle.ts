@@ -464,11 +464,11 @@ function isUnknownSession(error: unknown): boolean {
   return error instanceof Problem && error.code === 'session_not_found';
 }
 
-/** Whether the node has the session. */
+/** False only if the node says that it does not have the session. */
 function hasSession(node: Node, session_id: string): Promise<boolean> {
   return node.read(session_id, 'stdout', 0, 1).then(
     () => true,
-    (error: unknown) => error instanceof Problem && error.code === problems.outputLost().code,
+    (error: unknown) => !isUnknownSession(error),
   );
 }
 

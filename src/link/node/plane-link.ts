@@ -8,7 +8,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { Wake } from '../../base/async.ts';
-import type { Node, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
+import type { Link, Node, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
 import { Problem, problemKinds, problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import {
@@ -36,7 +36,7 @@ export class PlaneLink implements NodeSink {
   readonly #facts: SessionFact[] = [];
   readonly #wakes = new Set<string>();
   readonly #upcalls = new Map<number, { message: AttachResponse | null; settle(outcome: unknown): void }>();
-  #snapshot: SessionView[] | null = null;
+  #snapshot: { views: SessionView[]; unreadable: string[] } | null = null;
   #last_upcall = 0;
   #over: Error | null = null;
 
@@ -45,8 +45,8 @@ export class PlaneLink implements NodeSink {
     this.position = position;
   }
 
-  async snapshot(views: SessionView[]): Promise<void> {
-    this.#snapshot = views;
+  async snapshot(views: SessionView[], _link: Link, unreadable: readonly string[]): Promise<void> {
+    this.#snapshot = { views, unreadable: [...unreadable] };
   }
 
   fact(fact: SessionFact): void {
@@ -146,9 +146,10 @@ export class PlaneLink implements NodeSink {
   }
 
   *#pages(): Generator<AttachResponse> {
-    const views = this.#snapshot ?? [];
+    const { views, unreadable } = this.#snapshot ?? { views: [], unreadable: [] };
     this.#snapshot = null;
     let from = 0;
+    let last = false;
     do {
       const sessions = [];
       let chars = 0;
@@ -161,8 +162,10 @@ export class PlaneLink implements NodeSink {
         chars += JSON.stringify(view).length;
         sessions.push(create(SessionViewSchema, viewToWire(view)));
       }
-      const value = { sessions, last: from >= views.length };
+      const ids = unreadable.splice(0, limits.link_page_sessions);
+      last = from >= views.length && unreadable.length === 0;
+      const value = { sessions, last, unreadable: ids };
       yield create(AttachResponseSchema, { body: { case: 'snapshot', value } });
-    } while (from < views.length);
+    } while (!last);
   }
 }

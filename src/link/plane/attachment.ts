@@ -128,7 +128,11 @@ export class Attachment implements Link {
   }
 
   /** Sends hello and reads the snapshot; later messages wait for `follow`. Throws a Problem. */
-  async open(): Promise<{ views: SessionView[]; follow(sink: NodeSink): void }> {
+  async open(): Promise<{
+    views: SessionView[];
+    unreadable: string[];
+    follow(sink: NodeSink): void;
+  }> {
     const timer = setTimeout(() => this.end(), sharedLimits.link_hello_ms);
     try {
       const responses = this.commands
@@ -136,6 +140,7 @@ export class Attachment implements Link {
         [Symbol.asyncIterator]();
       await this.#hello(responses);
       const views: SessionView[] = [];
+      const unreadable: string[] = [];
       let chars = 0;
       let pages = 0;
       for (let last = false; !last; ) {
@@ -148,7 +153,12 @@ export class Attachment implements Link {
           chars += JSON.stringify(view).length;
           views.push(view);
         }
-        if (views.length > limits.link_sessions_max) throw new ProtocolError('too many sessions');
+        for (const id of page.body.value.unreadable) {
+          chars += id.length;
+          unreadable.push(id);
+        }
+        if (views.length + unreadable.length > limits.link_sessions_max)
+          throw new ProtocolError('too many sessions');
         if (chars > limits.link_snapshot_chars_max || ++pages > limits.link_sessions_max)
           throw new ProtocolError('the snapshot has too many pages');
       }
@@ -164,7 +174,7 @@ export class Attachment implements Link {
         () => this.end(),
         (error) => this.end(error),
       );
-      return { views, follow: (sink) => void this.#follow(responses, sink) };
+      return { views, unreadable, follow: (sink) => void this.#follow(responses, sink) };
     } catch (error) {
       // The error that ended the link is more specific than the abort that followed.
       this.end(error as Error);

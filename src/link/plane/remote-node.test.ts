@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Wake } from '../../base/async.ts';
 import { systemClock } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import type { Link } from '../../core/node.ts';
+import { directLink, type Link, type NodeSink, type SessionFact } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import type { StreamSizes } from '../../core/session.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
@@ -216,6 +216,39 @@ test('the remote of a branch is checked again here, and a node of an earlier rel
     expect(await at('/secret')).toEqual({ name: 'origin', url: 'https://github.com/x', pushed: false });
     expect(await at('/script')).toEqual({ name: 'origin', url: null, pushed: true });
     expect(await at('/option')).toBeNull();
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});
+
+test('passes on the ids of all sessions that the node cannot read, and then their facts', async () => {
+  const ids = Array.from({ length: 2 * limits.link_page_sessions + 1 }, (_, n) => `ses_${n}`);
+  let node_side: NodeSink | null = null;
+  const local = {
+    id: 'main',
+    attach: async (sink: NodeSink) => {
+      node_side = sink;
+      await sink.snapshot([], directLink('main'), ids);
+    },
+    detach: async () => {},
+  };
+  const server = await openTestNodeServer(local as never);
+  const plane = remoteNode(() => server.port);
+  const fact = Promise.withResolvers<SessionFact>();
+  let unreadable: readonly string[] = [];
+  try {
+    await plane.attach({
+      snapshot: async (_views, _link, found) => {
+        unreadable = found;
+      },
+      fact: fact.resolve,
+      wake: () => {},
+    });
+    expect(unreadable).toEqual(ids);
+    const started = { kind: 'started', pid: 1, started_at_ms: 1 } as const;
+    node_side!.fact({ session_id: 'ses_0', number: 1, at_ms: 1, body: started });
+    expect(await fact.promise).toMatchObject({ session_id: 'ses_0', body: started });
   } finally {
     await plane.detach();
     await server.close();

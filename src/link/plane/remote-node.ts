@@ -123,7 +123,7 @@ export class RemoteNode implements Node {
     const link = await this.#connect(closing.signal);
     closing.signal.addEventListener('abort', () => link.end());
     try {
-      const { views, follow } = await link.open();
+      const { views, unreadable, follow } = await link.open();
       if (closing.signal.aborted) throw problems.nodeUnreachable();
       this.#link = link;
       this.#reachability = new Reachability(() => link.control.ping(), this.#options.onBack);
@@ -132,7 +132,7 @@ export class RemoteNode implements Node {
         this.#link = null;
         this.#options.onDown(reason);
       });
-      await sink.snapshot(views, link);
+      await sink.snapshot(views, link, unreadable);
       follow(sink);
       for (const { session_id, phase } of views) if (phase !== 'ended') sink.wake(session_id);
     } catch (error) {

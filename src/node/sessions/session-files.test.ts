@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import fs, { closeSync, constants, openSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import fs, { chmodSync, closeSync, constants, openSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,6 +37,32 @@ describe('a FIFO in place of a file', () => {
     expect(files.readFacts()).toEqual([]);
     expect(files.readTail('out', 10)).toBe('');
   });
+});
+
+it('restores permissions that an agent of the same user has taken away', async () => {
+  await mkdir(files.path('pipes'));
+  execFileSync('mkfifo', [files.path('pipes/alive')]);
+  await files.appendFact(started);
+  await writeFile(files.path('out'), 'output');
+  // For root, permissions do not matter.
+  const is_root = process.geteuid?.() === 0;
+  if (is_root) execFileSync('chown', ['-R', '65534', files.dir]);
+  execFileSync('chmod', ['-R', '000', files.dir]);
+  if (is_root) process.seteuid?.(65_534);
+  try {
+    expect(files.isAliveHeld()).toBe(false);
+    expect(files.readFacts()).toEqual([started]);
+    await files.appendFact({ ...started, number: 2 });
+    expect(files.readTail('out', 3)).toBe('put');
+    chmodSync(files.dir, 0);
+    expect(files.claim()).toBe(true);
+  } finally {
+    if (is_root) process.seteuid?.(0);
+  }
+});
+
+it('does not restore permissions after other errors', () => {
+  expect(() => files.restore('facts', Object.assign(new Error(), { code: 'EIO' }))).toThrow();
 });
 
 it('appends facts and reads them in order', async () => {

@@ -6,6 +6,7 @@
  * the system call. Callers that handle many sessions take turns (`nextTurn`).
  */
 import {
+  chmodSync,
   closeSync,
   constants,
   fstatSync,
@@ -20,9 +21,9 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { removeKnown } from '../../base/files.ts';
+import { ignoreErrors, removeKnown } from '../../base/files.ts';
 import type { ProcessRef } from '../../base/proc.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import type { SessionFact, SessionView } from '../../core/node.ts';
@@ -89,6 +90,8 @@ const sync = promisify(fsync);
 
 /** Flags for writing. Opening never waits, even if an agent has put a FIFO in place of the file. */
 const APPEND = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NONBLOCK;
+/** Flags for reading, also without waiting. */
+export const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK;
 
 export class SessionFiles {
@@ -103,6 +106,27 @@ export class SessionFiles {
 
   path(name: string): string {
     return join(this.dir, name);
+  }
+
+  /** Opens a file of the directory; see `restore`. Throws errno errors. */
+  open(name: string, flags: number | string): number {
+    try {
+      return openSync(this.path(name), flags, 0o600);
+    } catch (error) {
+      this.restore(name, error);
+      return openSync(this.path(name), flags, 0o600);
+    }
+  }
+
+  /**
+   * If opening a file failed for lack of permissions, restores them; throws other errors. An agent that runs as the
+   * service's user can take permissions away from files and folders. The service owns them too, so it can undo that.
+   */
+  restore(name: string, error: unknown): void {
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error;
+    const path = this.path(name);
+    for (const folder of [this.dir, dirname(path)]) ignoreErrors(() => chmodSync(folder, 0o700));
+    ignoreErrors(() => chmodSync(path, 0o600));
   }
 
   /** The stream whose spool has this name; undefined for other files. */
@@ -123,7 +147,8 @@ export class SessionFiles {
   ): void {
     rmSync(temporary, { recursive: true, force: true });
     mkdirSync(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
-    const add = (name: string, data: string | Buffer) => write(join(temporary, name), data, REPLACE);
+    const add = (name: string, data: string | Buffer) =>
+      writeAll(openSync(join(temporary, name), REPLACE, 0o600), data);
     add('launch.json', `${JSON.stringify(launch)}\n`);
     // The wrapper writes the exit status in place, so that a full disk cannot lose it.
     add('exit', `${' '.repeat(126)}\n`);
@@ -228,7 +253,7 @@ export class SessionFiles {
    */
   async appendFact(fact: SessionFact): Promise<void> {
     const line = `\n${JSON.stringify(fact)}\n`;
-    const fd = openSync(this.path('facts'), APPEND, 0o600);
+    const fd = this.open('facts', APPEND);
     try {
       writeFileSync(fd, line);
       await sync(fd);
@@ -243,7 +268,7 @@ export class SessionFiles {
    */
   claim(): boolean {
     try {
-      closeSync(openSync(this.path('claimed'), 'wx', 0o600));
+      closeSync(this.open('claimed', 'wx'));
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -268,7 +293,7 @@ export class SessionFiles {
 
   /** Stores the sandbox's system call filter (`seccompFilter`). */
   putFilter(bytes: Buffer): void {
-    write(this.path('filter'), bytes, REPLACE);
+    writeAll(this.open('filter', REPLACE), bytes);
   }
 
   /** Whether a file exists in the directory. */
@@ -282,7 +307,7 @@ export class SessionFiles {
 
   /** Creates an empty file. Idempotent. */
   mark(name: string): void {
-    write(this.path(name), '', REPLACE);
+    writeAll(this.open(name, REPLACE), '');
   }
 
   /**
@@ -295,7 +320,7 @@ export class SessionFiles {
   #hasReader(fifo: string): boolean {
     try {
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      closeSync(openSync(this.path(`pipes/${fifo}`), flags));
+      closeSync(this.open(`pipes/${fifo}`, flags));
       return true;
     } catch (error) {
       // With any other error, the FIFO may have been moved.
@@ -306,10 +331,7 @@ export class SessionFiles {
   #hasWriter(fifo: string): boolean {
     let fd: number;
     try {
-      fd = openSync(
-        this.path(`pipes/${fifo}`),
-        constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW,
-      );
+      fd = this.open(`pipes/${fifo}`, READ);
     } catch (error) {
       if (isAbsent(error)) return false;
       throw error;
@@ -333,7 +355,7 @@ export class SessionFiles {
   sendLine(fifo: 'ctl' | 'wake', line: string): boolean {
     try {
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const fd = openSync(this.path(`pipes/${fifo}`), flags);
+      const fd = this.open(`pipes/${fifo}`, flags);
       try {
         if (!fstatSync(fd).isFIFO()) return false;
         writeSync(fd, `${line}\n`);
@@ -349,7 +371,7 @@ export class SessionFiles {
   /** The last bytes of a file as text; empty if it cannot be read. */
   readTail(name: string, bytes_max: number): string {
     try {
-      const fd = openSync(this.path(name), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+      const fd = this.open(name, READ);
       try {
         const { size } = fstatSync(fd);
         const buffer = Buffer.alloc(Math.min(size, bytes_max));
@@ -384,7 +406,7 @@ export class SessionFiles {
   #read(name: string): string | null {
     let fd: number;
     try {
-      fd = openSync(this.path(name), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+      fd = this.open(name, READ);
     } catch (error) {
       if (isAbsent(error)) return null;
       throw error;
@@ -399,9 +421,8 @@ export class SessionFiles {
   }
 }
 
-/** Throws errno errors, such as ENOSPC, or ENXIO for a FIFO that nobody reads. */
-function write(path: string, data: string | Buffer, flags: number): void {
-  const fd = openSync(path, flags, 0o600);
+/** Writes the file and closes it. Throws errno errors, such as ENOSPC. */
+function writeAll(fd: number, data: string | Buffer): void {
   try {
     writeFileSync(fd, data);
   } finally {

@@ -2,7 +2,7 @@
  * Reads spools by offset, keeps a limited number of them open, and frees the disk space of committed output by punching
  * holes.
  */
-import { closeSync, constants, fstatSync, openSync, read, readSync } from 'node:fs';
+import { closeSync, fstatSync, read, readSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { KIB, MIB } from '../../base/limits.ts';
@@ -12,7 +12,7 @@ import { problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
-import { type SessionFiles, spoolNames } from './session-files.ts';
+import { READ, type SessionFiles, spoolNames } from './session-files.ts';
 
 const readAsync = promisify(read);
 
@@ -52,9 +52,8 @@ export class Spools {
     max: number,
     into?: Uint8Array,
   ): Promise<Uint8Array> {
-    const path = files.spool_paths[stream];
     if (from < this.#firstByte(files, stream)) throw problems.outputLost();
-    const spool = this.#acquire(path);
+    const spool = this.#acquire(files, stream);
     if (!spool) {
       if (from > 0) throw problems.outputLost();
       return new Uint8Array();
@@ -135,8 +134,9 @@ export class Spools {
     return from;
   }
 
-  #acquire(path: string): Spool | null {
-    const spool = this.#open.get(path) ?? openSpool(path);
+  #acquire(files: SessionFiles, stream: StreamName): Spool | null {
+    const path = files.spool_paths[stream];
+    const spool = this.#open.get(path) ?? openSpool(files, stream);
     if (!spool) return null;
     spool.users++;
     // The map is ordered by time of last use.
@@ -159,10 +159,10 @@ export class Spools {
 }
 
 /** Null if there is no regular file. */
-function openSpool(path: string): Spool | null {
+function openSpool(files: SessionFiles, stream: StreamName): Spool | null {
   let fd: number;
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    fd = files.open(spoolNames[stream], READ);
   } catch (error) {
     // Other errors, such as running out of descriptors, do not mean that the file is missing.
     const { code } = error as NodeJS.ErrnoException;

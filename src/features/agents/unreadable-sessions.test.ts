@@ -1,0 +1,56 @@
+/** Sessions that exist on their node, which cannot read their files at the moment. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { problems } from '../../core/problem.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { ended } from '../../testing/scripted-node.ts';
+
+let fixture: FeaturesFixture;
+beforeEach(async () => {
+  fixture = await FeaturesFixture.make();
+});
+afterEach(() => fixture.end());
+
+const unreadable = async () => {
+  throw problems.sessionUnreadable();
+};
+
+test('a session that its node cannot read is not lost, and ends once the node reports its facts', async () => {
+  const { node } = fixture;
+  const { id, session_id } = await fixture.create({ start: true });
+  await fixture.until(id, 'running');
+  await node.sendSnapshot(node.link!, [], [session_id!]);
+  expect(await fixture.get(id)).toMatchObject({ status: 'running' });
+  node.sendFact(session_id!, ended(0));
+  await fixture.until(id, 'completed');
+});
+
+test('a stop waits until the node can read the session', async () => {
+  const { node } = fixture;
+  const { id } = await fixture.create({ start: true });
+  await fixture.until(id, 'running');
+  const { stop } = node;
+  node.stop = unreadable;
+  await expect(fixture.agents.stop(ANA, id, 0)).rejects.toMatchObject({ code: 'node_unreachable' });
+  expect(await fixture.get(id)).toMatchObject({ status: 'running', pending: 'stop' });
+  node.stop = stop;
+  fixture.core.outbox.retryNow('main');
+  await fixture.until(id, 'cancelled');
+});
+
+test('a repeated start does not fail because of its workdir while the node cannot read the session', async () => {
+  const { node } = fixture;
+  const agent = await fixture.create();
+  node.start = unreadable;
+  await expect(fixture.agents.start(ANA, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
+  const { resolve } = node.folders;
+  node.folders.resolve = async () => {
+    throw problems.workdirMissing();
+  };
+  node.read = unreadable;
+  const started = vi.fn(unreadable);
+  node.start = started;
+  fixture.core.outbox.retryNow('main');
+  await vi.waitFor(() => expect(started).toHaveBeenCalled(), SOON);
+  expect(await fixture.get(agent.id)).toMatchObject({ pending: 'start', reason: null });
+  node.folders.resolve = resolve;
+});
