@@ -44,7 +44,11 @@ export class Adopter {
     };
     await Promise.all(Array.from({ length: limits.adopt_parallel }, readNext));
     if (this.#unreadable.size === 0 || this.#closed) return;
-    this.#retry = setTimeout(() => void this.adopt(this.#unreadable), this.#options.retry_ms).unref();
+    const again = () =>
+      this.adopt(this.#unreadable).catch((error: unknown) =>
+        this.#options.host.log.error({ error: String(error) }, 'cannot adopt a session'),
+      );
+    this.#retry = setTimeout(again, this.#options.retry_ms).unref();
   }
 
   /** Affects no session. */
