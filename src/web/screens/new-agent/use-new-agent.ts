@@ -61,11 +61,7 @@ export function useNewAgent() {
   const { show, clear, ...shown } = useProblems();
   const repositories = listed.data?.repositories ?? [];
   const tab = shape.acp ? 'conversation' : 'output';
-  // The agent's screen opens right after the start.
-  useEffect(() => {
-    const to = { to: '/agents/$agent_id/$tab', params: { agent_id: 'new', tab } } as const;
-    void router.preloadRoute(to).catch(() => {});
-  }, [router, tab]);
+  usePreloadedAgent(tab);
   const keyOf = useActKey();
   // If the response to the first attempt was lost, the list has an agent of the suggested name. Another attempt must not suggest
   // another one: it would create a second agent.
@@ -114,6 +110,15 @@ export function useNewAgent() {
     },
     isPending: create.isPending,
   };
+}
+
+/** The agent's screen opens right after the start. */
+function usePreloadedAgent(tab: 'conversation' | 'output'): void {
+  const router = useRouter();
+  useEffect(() => {
+    const to = { to: '/agents/$agent_id/$tab', params: { agent_id: 'new', tab } } as const;
+    void router.preloadRoute(to).catch(() => {});
+  }, [router, tab]);
 }
 
 /** Returns a function that asks the service about a path, and shows its error while the path is still in the form. */
