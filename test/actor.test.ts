@@ -308,7 +308,8 @@ test.runIf(as_root)(
       const certs = join(dropped.data_dir, 'internal-grpc');
       const agent = await dropped.agent(`id -un; svc actor whoami; cat '${certs}/auth_secret.txt'`);
       await dropped.finished(agent.id);
-      const [user, said = ''] = (await dropped.output(agent.id)).toString().split('\n');
+      const stdout = await dropped.output(agent.id, { stream: 'stdout' });
+      const [user, said = ''] = stdout.toString().split('\n');
       expect(user, dropped.log).toBe('nobody');
       expect(JSON.parse(said)).toMatchObject({ agent_id: agent.id });
       expect((await dropped.output(agent.id, { stream: 'stderr' })).toString()).toMatch(/Permission denied/);

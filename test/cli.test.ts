@@ -106,6 +106,7 @@ test('Ctrl-C ends a command that reads standard input', async () => {
     expect(await ended).toEqual([130, null]);
   } finally {
     child.kill('SIGKILL');
+    await plane.client.call('deleteAgent', { params: { agent_id: id }, query: { force: true } });
   }
 });
 

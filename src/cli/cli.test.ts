@@ -350,15 +350,15 @@ describe('input', () => {
   });
 
   test.each([
-    ['agents', 'input', 'one'],
-    ['prompt', 'one', '-'],
-    ['users', 'create', 'ada'],
-    ['login', '--with-token'],
-    ['audit', 'verify', '--file', '-'],
-  ])('Ctrl-C ends svc %s %s %s, which reads standard input', async (...argv) => {
+    'agents input one',
+    'prompt one -',
+    'users create ada',
+    'login --with-token',
+    'audit verify --file -',
+  ])('Ctrl-C ends svc %s, which reads standard input', async (command) => {
     const env = await open(handlers([]));
     const interrupted = new AbortController();
-    const ended = run(argv, { home, env, open_input: 'x', signal: interrupted.signal });
+    const ended = run(command.split(' '), { home, env, open_input: 'x', signal: interrupted.signal });
     setTimeout(() => interrupted.abort(), 200);
     expect(await ended).toMatchObject({ code: 130, stdout: '', stderr: '' });
   });

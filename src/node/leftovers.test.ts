@@ -90,6 +90,16 @@ test('a session ends although its agent made its exit status unreadable', async 
   await sink.ended(launch.session_id);
 });
 
+test('input to a session whose journal was deleted is refused', async () => {
+  const launch = { ...launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]), stdin: true };
+  const node = await open();
+  await node.start(launch);
+  await rm(inSession(launch.session_id, 'stdin'));
+  const input = node.input(launch.session_id, 0, Buffer.from('x'), false);
+  await expect(input).rejects.toMatchObject({ code: 'agent_no_stdin' });
+  expect((await node.stop(launch.session_id, 0)).survivors).toEqual([]);
+});
+
 test('a node starts although it cannot delete what sessions left', async () => {
   const gone = join(data, 'sessions/.ses_old.gone');
   await mkdir(join(gone, 'shut'), { recursive: true });

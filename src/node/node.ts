@@ -48,6 +48,9 @@ import { Supervisor } from './sessions/supervisor.ts';
 
 export type { LocalNodeOptions };
 
+/** Codes of errors with which a file that was deleted or replaced is opened. */
+const GONE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ELOOP', 'EISDIR', 'ENOTDIR', 'ENXIO']);
+
 export interface LocalNode extends Node {
   /** The sessions on disk, after their files and processes have been examined. */
   sessions(): Promise<SessionView[]>;
@@ -271,10 +274,15 @@ class MachineNode implements LocalNode {
       if (session.end) throw problems.agentNotRunning();
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
       const path = session.files.path('stdin');
-      const file = await open(path, flags).catch((error: unknown) => {
-        session.files.restore('stdin', error);
-        return open(path, flags);
-      });
+      const file = await open(path, flags)
+        .catch((error: unknown) => {
+          session.files.restore('stdin', error);
+          return open(path, flags);
+        })
+        .catch((error: NodeJS.ErrnoException) => {
+          // An agent that runs as the service's user has deleted or replaced it.
+          throw GONE.has(error.code) ? problems.agentNoStdin() : error;
+        });
       let length: number;
       try {
         const { size } = await file.stat();

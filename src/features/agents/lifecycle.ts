@@ -254,7 +254,13 @@ export class Lifecycle {
         if (!session) throw problems.agentNotRunning();
         const node = this.#core.nodes.get(session.node_id);
         const data = Buffer.from(payload.data, 'base64');
-        const length = await node.input(session_id, payload.offset, data, payload.eof);
+        const length = await node
+          .input(session_id, payload.offset, data, payload.eof)
+          .catch((error: unknown) => {
+            // The stop, which comes after it, must not wait for input that the node cannot store.
+            if (session.stopping === 1 && !isUnreachable(error)) throw problems.agentNotRunning();
+            throw error;
+          });
         failpoint('stdin_written');
         await this.#core.session.onStdinWritten(session_id, length);
         return length;

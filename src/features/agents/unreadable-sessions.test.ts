@@ -37,6 +37,18 @@ test('a stop waits until the node can read the session', async () => {
   await fixture.until(id, 'cancelled');
 });
 
+test('a stop does not wait for input that the node cannot store', async () => {
+  const { node } = fixture;
+  const { id } = await fixture.create({ start: true, stdin: true });
+  await fixture.until(id, 'running');
+  node.input = async () => {
+    throw Object.assign(new Error('EIO: i/o error, open'), { code: 'EIO' });
+  };
+  await expect(fixture.agents.input(ANA, id, 'x', false, null)).rejects.toThrow('EIO');
+  await fixture.agents.stop(ANA, id, 0);
+  await fixture.until(id, 'cancelled');
+});
+
 test('a repeated start does not fail because of its workdir while the node cannot read the session', async () => {
   const { node } = fixture;
   const agent = await fixture.create();

@@ -75,7 +75,11 @@ export class Adopter {
     if (!session) return;
     sessions.set(id, session);
     const opened = session.open(false, watches);
-    if (was_unreadable) onReadable(session);
+    try {
+      if (was_unreadable) onReadable(session);
+    } catch (error) {
+      host.log.error({ session_id: id, error: String(error) }, 'cannot report a session');
+    }
     await opened;
   }
 
