@@ -13,6 +13,7 @@ import { keptText } from '../base/kept-bytes.ts';
 import { jsonArrayTable } from '../store/dialects.ts';
 import { findMeta, setMeta } from '../store/meta.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
+import { FEED_TRIMMED_KEY } from '../store/restored.ts';
 import { type SettledNumbers, waitAfter } from '../store/settled-numbers.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
@@ -37,9 +38,6 @@ export interface FeedOptions {
   clock: Clock;
   heartbeat_ms?: number;
 }
-
-/** Key in `meta` for the number of the newest deleted entry. A client at a lower position has missed entries. */
-const TRIMMED_KEY = 'feed_trimmed';
 
 const newEntries = preparedQuery(
   (
@@ -181,7 +179,7 @@ export class Feed {
       const up_to = old.filter((entry) => entry.ts < before).at(-1)?.id;
       if (up_to === undefined) return false;
       await tx.run(tx.sql.deleteFrom('feed').where('id', '<=', up_to));
-      await setMeta(tx, TRIMMED_KEY, String(up_to));
+      await setMeta(tx, FEED_TRIMMED_KEY, String(up_to));
       return old.at(-1)!.id === up_to;
     });
   }
@@ -316,6 +314,6 @@ export function entryFrame(id: number, ts_ms: number, kind: string, record: stri
 
 async function readBounds(reader: Reader): Promise<{ newest: number; trimmed: number }> {
   const newest = await reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
-  const trimmed = Number((await findMeta(reader, TRIMMED_KEY)) ?? 0);
+  const trimmed = Number((await findMeta(reader, FEED_TRIMMED_KEY)) ?? 0);
   return { newest: Math.max(newest?.id ?? 0, trimmed), trimmed };
 }

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Feed } from '../events/feed.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { openTestDatabase } from '../testing/empty-sqlite.ts';
@@ -130,6 +131,67 @@ test('rejects a file that is not a backup, and changes nothing', async () => {
   await expect(restore(data, stranger, now)).rejects.toThrow(`${stranger} is not a backup of svc`);
   expect(readdirSync(data).filter((name) => /restore/.test(name))).toEqual([]);
   expect(existsSync(join(data, 'svc.db'))).toBe(true);
+});
+
+test('refuses a backup that a newer version has made, and changes nothing', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  const path = join(data, 'svc.db');
+  const setVersion = (change: number) => {
+    const db = new DatabaseSync(path);
+    const { user_version } = db.prepare('PRAGMA user_version').get() as { user_version: number };
+    db.exec(`PRAGMA user_version = ${user_version + change}`);
+    db.close();
+  };
+  setVersion(1);
+  await backup(data, file, '9.0.0', now);
+  setVersion(-1);
+  await expect(restore(data, file, now)).rejects.toThrow('was made by a newer version of svc');
+  expect(await withStore(heads)).toEqual([{ agent_num: 1, last_seq: 0 }]);
+});
+
+test('a restore over a database that does not know an agent skips all numbers that it may have used', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  // The disk was lost, and the service has started without it.
+  rmSync(join(data, 'svc.db'));
+  await withStore((store) => addAgent(store, 'agt_2'));
+  await restore(data, file, now);
+  const [head] = await withStore(heads);
+  expect(head!.last_seq).toBeGreaterThan(1_000_000);
+});
+
+test('after a restore, followers of the fleet feed are told to read everything again', async () => {
+  const clock = { now: () => now };
+  const add = (store: Store) => {
+    const feed = new Feed({ store, clock });
+    feed.close();
+    return store.write((tx) => feed.append(tx, 'agent', 'usr_1', {}));
+  };
+  await withStore(add);
+  await backup(data, file, '1.0.0', now);
+  await withStore(add);
+  await restore(data, file, now);
+  const text = await withStore(async (store) => {
+    await add(store);
+    const feed = new Feed({ store, clock });
+    const frames = feed.follow(() => true, { after: 2 }, new AbortController().signal);
+    await frames.next();
+    const { value } = await frames.next();
+    await frames.return(undefined);
+    feed.close();
+    return String(value);
+  });
+  expect(text).toContain('"code":"reset"');
+});
+
+test('backups to one file do not disturb each other, and what a killed one left is removed', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  mkdirSync(join(data, `backup-${spawnSync('true').pid}-abc`));
+  const outcomes = await Promise.allSettled([1, 2].map(() => backup(data, file, '1.0.0', now)));
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  expect(readdirSync(top).sort()).toEqual(['copy.tar.gz', 'data']);
+  expect(readdirSync(data).filter((name) => name.startsWith('backup-'))).toEqual([]);
+  expect(await restore(data, file, now)).toMatchObject({ aside: expect.any(String) });
 });
 
 test('a backup overwrites no file', async () => {

@@ -19,13 +19,13 @@ import {
   stat,
   writeFile,
 } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { rfc3339 } from '../base/clock.ts';
 import { Problem } from '../core/problem.ts';
 import { systemTool } from '../node/processes/tools.ts';
-import { copyDatabase, findDamage, segmentPaths, skipLogNumbers } from '../store/copy.ts';
+import { copyDatabase, findDamage, isTooNew, segmentPaths, skipLogNumbers } from '../store/copy.ts';
 import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
@@ -56,8 +56,9 @@ export async function backup(
 ): Promise<{ file: string; bytes: number }> {
   if (existsSync(file)) throw refused(`${file} already exists; it was not changed`);
   if (!existsSync(join(data_dir, DATABASE_FILE))) throw refused(`${data_dir} contains no database`);
-  const staging = await mkdtemp(join(data_dir, 'backup-'));
-  const part = `${file}.part`;
+  await removeAbandoned(data_dir);
+  const staging = await mkdtemp(join(data_dir, `backup-${process.pid}-`));
+  const part = `${file}.${basename(staging)}.part`;
   try {
     const copy = join(staging, DATABASE_FILE);
     await copyDatabase(join(data_dir, DATABASE_FILE), copy);
@@ -67,11 +68,42 @@ export async function backup(
     await writeFile(part, '', { mode: 0o600, flag: 'wx' });
     const compress = /\.(gz|tgz)$/.test(file) ? ['-z'] : [];
     await tar(['-c', ...compress, '-f', part, '-C', staging, '.']);
-    await rename(part, file);
+    await publish(part, file);
     return { file, bytes: (await stat(file)).size };
   } finally {
     await rm(part, { force: true });
     await rm(staging, { recursive: true, force: true });
+  }
+}
+
+/** Gives a finished backup its name, unless another file has got that name meanwhile. */
+async function publish(part: string, file: string): Promise<void> {
+  try {
+    await link(part, file);
+  } catch (error) {
+    if (existsSync(file)) throw refused(`${file} already exists; it was not changed`);
+    // Not all file systems have hard links.
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code!))
+      throw error;
+    await rename(part, file);
+  }
+}
+
+/** Deletes what backups left that were killed. It keeps the files of logs from being deleted. */
+async function removeAbandoned(data_dir: string): Promise<void> {
+  for (const name of await readdir(data_dir)) {
+    const pid = Number(/^backup-(\d+)-/.exec(name)?.[1]);
+    if (pid > 0 && !isRunning(pid)) await rm(join(data_dir, name), { recursive: true, force: true });
+  }
+}
+
+/** Another program may have the number of one that has ended. */
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }
 
@@ -121,6 +153,8 @@ export async function restore(
     const copy = join(staging, DATABASE_FILE);
     const damage = findDamage(copy);
     if (damage.length > 0) throw refused(`the database in ${file} is damaged: ${damage[0]}`);
+    if (isTooNew(copy))
+      throw refused(`${file} was made by a newer version of svc; upgrade svc to restore it`);
     const segments = segmentPaths(copy);
     for (const path of segments) {
       if (isAbsolute(path) || path.split('/').includes('..')) throw refused(`${file} is not a backup of svc`);

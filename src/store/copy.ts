@@ -8,7 +8,8 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { Connection } from './connection.ts';
 import { quickCheck } from './integrity.ts';
 import { limits } from './limits.ts';
-import { recordRestore, skipNumbers } from './restored.ts';
+import { migrations, schemaVersion } from './migrate.ts';
+import { recordRestore, skipNumbers, skipStreamNumbers } from './restored.ts';
 import { WriteTransaction } from './transaction.ts';
 
 /** Writes a snapshot of `from` to the new file `to` (mode 0600). On an error, deletes `to` and throws. */
@@ -40,6 +41,16 @@ export function segmentPaths(path: string): string[] {
   }
 }
 
+/** Whether a newer version of svc made the database. */
+export function isTooNew(path: string): boolean {
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    return schemaVersion(db) > migrations.length;
+  } finally {
+    db.close();
+  }
+}
+
 /** The problems found in a database file; empty if it is intact. */
 export function findDamage(path: string): string[] {
   const db = new DatabaseSync(path, { readOnly: true });
@@ -52,11 +63,12 @@ export function findDamage(path: string): string[] {
 
 /**
  * Prepares a restored copy for use. Every log continues above all numbers that were assigned since the copy was made,
- * and records that with a `log_gap`. The numbers come from the replaced database; if it is unreadable, they skip far
- * ahead.
+ * and records that with a `log_gap`. The numbers come from the replaced database; if it is unreadable, or does not know the
+ * agent, they skip far ahead. So do the numbers of other streams.
  */
 export async function skipLogNumbers(copy: string, replaced: string | null, now_ms: number): Promise<void> {
   const replaced_heads = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;
+  const jump = limits.restore_jump_events;
   const db = new DatabaseSync(copy);
   try {
     db.exec('BEGIN IMMEDIATE');
@@ -66,12 +78,14 @@ export async function skipLogNumbers(copy: string, replaced: string | null, now_
     const writer = new WriteTransaction(new Connection(db));
     for (const { id, num, last_seq } of heads) {
       const log = { agent_num: Number(num), last_seq: Number(last_seq) };
-      const skip_to_seq =
-        replaced_heads === null
-          ? log.last_seq + limits.restore_jump_events
-          : (replaced_heads.get(String(id)) ?? log.last_seq);
+      const far_ahead = log.last_seq + jump;
+      const skip_to_seq = replaced_heads?.get(String(id)) ?? far_ahead;
       await skipNumbers(writer, log, skip_to_seq, now_ms);
     }
+    await skipStreamNumbers(writer, async (table) => {
+      db.prepare('UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ?').run(jump, table);
+      return Number(db.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(table)?.seq ?? 0);
+    });
     await recordRestore(writer, now_ms);
     db.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
   } finally {

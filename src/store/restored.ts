@@ -24,6 +24,28 @@ export async function skipNumbers(
   await appendEvents(writer, log.agent_num, [{ ...gap, ...no_output }]);
 }
 
+/** The key of `meta` for the number of the newest deleted entry of the fleet feed. A client at a lower position has missed entries. */
+export const FEED_TRIMMED_KEY = 'feed_trimmed';
+
+/** Tables whose numbers clients know as positions in streams. */
+export const streamed_tables = ['feed', 'run_events', 'messages'] as const;
+
+/**
+ * Lets the numbers of streams continue far above those that clients may know, so that nobody at such a position misses what comes
+ * after the restore. Followers of the fleet feed are told to read everything again. `advance` moves the numbers of a table ahead,
+ * and returns the last one.
+ */
+export async function skipStreamNumbers(
+  writer: Writer,
+  advance: (table: (typeof streamed_tables)[number]) => Promise<number>,
+): Promise<void> {
+  for (const table of streamed_tables) {
+    const last = await advance(table);
+    if (table === 'feed') await setMeta(writer, FEED_TRIMMED_KEY, String(last));
+  }
+  await writer.run(writer.sql.deleteFrom('feed'));
+}
+
 /** Begins a new incarnation of the plane, which nodes prefer to the one before the restore. */
 export async function recordRestore(writer: Writer, now_ms: number): Promise<void> {
   await setMeta(writer, 'restored_at_ms', String(now_ms));
