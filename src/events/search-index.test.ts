@@ -8,6 +8,7 @@ import { deleteAgent } from '../features/agents/queries/agents.ts';
 import { resizeHead } from '../store/event-rows/heads.ts';
 import { openReader } from '../store/open.ts';
 import { planeIdentity } from '../store/plane-id.ts';
+import { recordRestore } from '../store/restored.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
@@ -107,6 +108,11 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     const third = await open();
     expect(third.find({ agent_num: nums[0]!, ...query })).toEqual([]);
     expect(await third.stale()).toEqual(nums);
+    expect(await third.update(nums)).toEqual([]);
+    expect(await (await open()).stale()).toEqual([]);
+    // After a restore, the same number may be another agent's.
+    await store.write((tx) => recordRestore(tx, 2));
+    expect(await (await open()).stale()).toEqual(nums);
     await reader.close();
   });
 

@@ -12,7 +12,7 @@ import { searchableTexts } from '../acp/search-text.ts';
 import type { EventRecord } from '../core/event.ts';
 import { headsWithEvents, headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery, searchPhrases } from '../store/fts.ts';
-import { planeId } from '../store/plane-id.ts';
+import { historyId } from '../store/plane-id.ts';
 import type { Store } from '../store/store.ts';
 import { History } from './history.ts';
 import { limits } from './limits.ts';
@@ -36,7 +36,7 @@ const VERSION = 3;
 const schema = `
 CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
 CREATE TABLE cursors (agent_num INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
--- The index of another database would have other agents with the same numbers.
+-- The index of another database, or of one before a restore, would have other agents with the same numbers.
 CREATE TABLE origin (plane_id TEXT NOT NULL);
 PRAGMA user_version = ${VERSION};
 `;
@@ -66,8 +66,8 @@ export class SearchIndex {
 
   /** Opens or creates the index, and begins to delete the entries of deleted agents. */
   static async open(path: string, reader: Snapshots, segments: SegmentReader): Promise<SearchIndex> {
-    const plane_id = (await reader.read(planeId)) ?? '';
-    const index = new SearchIndex(openOrRecreate(path, plane_id), reader, segments);
+    const origin = await reader.read(historyId);
+    const index = new SearchIndex(openOrRecreate(path, origin), reader, segments);
     await index.#forgetDeletedAgents();
     return index;
   }
@@ -225,16 +225,16 @@ export class SearchIndex {
   }
 }
 
-function openOrRecreate(path: string, plane_id: string): DatabaseSync {
+function openOrRecreate(path: string, origin: string): DatabaseSync {
   try {
-    return openIndex(path, plane_id);
+    return openIndex(path, origin);
   } catch {
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
-    return openIndex(path, plane_id);
+    return openIndex(path, origin);
   }
 }
 
-function openIndex(path: string, plane_id: string): DatabaseSync {
+function openIndex(path: string, origin: string): DatabaseSync {
   closeSync(openSync(path, 'a', 0o600));
   chmodSync(path, 0o600);
   const db = new DatabaseSync(path);
@@ -245,10 +245,11 @@ function openIndex(path: string, plane_id: string): DatabaseSync {
     const version = Number(db.prepare('PRAGMA user_version').get()!.user_version);
     if (version === 0) {
       db.exec(schema);
-      db.prepare('INSERT INTO origin VALUES (?)').run(plane_id);
+      db.prepare('INSERT INTO origin VALUES (?)').run(origin);
     } else if (version !== VERSION) throw new Error('the index has another version');
-    const origin = db.prepare('SELECT plane_id FROM origin').get();
-    if (origin?.plane_id !== plane_id) throw new Error('the index belongs to another database');
+    const found = db.prepare('SELECT plane_id FROM origin').get();
+    if (found?.plane_id !== origin)
+      throw new Error('the index belongs to another database, or to one before a restore');
     db.prepare('SELECT count(*) FROM cursors').get();
     return db;
   } catch (error) {

@@ -28,7 +28,7 @@ export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneId
 }
 
 /** The id of the plane with this database; undefined in a database without an identity. */
-export function planeId(reader: Reader): Promise<string | undefined> {
+function planeId(reader: Reader): Promise<string | undefined> {
   return findMeta(reader, 'plane_id');
 }
 
@@ -51,4 +51,14 @@ async function findOrInsert(tx: Tx, key: string, fresh: string): Promise<string>
   if (known !== undefined) return known;
   await setMeta(tx, key, fresh);
   return fresh;
+}
+
+/**
+ * Names the history of the database: two databases with the same value agree about all rows that both have, unless one of them
+ * lacks the last ones. Empty for a database without an identity.
+ */
+export async function historyId(reader: Reader): Promise<string> {
+  const plane_id = (await planeId(reader)) ?? '';
+  const restored_at_ms = await findMeta(reader, 'restored_at_ms');
+  return restored_at_ms === undefined ? plane_id : `${plane_id} ${restored_at_ms}`;
 }
