@@ -109,7 +109,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     expect(third.find({ agent_num: nums[0]!, ...query })).toEqual([]);
     expect(await third.stale()).toEqual(nums);
     expect(await third.update(nums)).toEqual([]);
-    expect(await (await open()).stale()).toEqual([]);
+    expect(await (await open()).stale()).not.toContain(nums[0]);
     // After a restore, the same number may be another agent's.
     await store.write((tx) => recordRestore(tx, 2));
     expect(await (await open()).stale()).toEqual(nums);

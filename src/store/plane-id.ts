@@ -28,7 +28,7 @@ export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneId
 }
 
 /** The id of the plane with this database; undefined in a database without an identity. */
-function planeId(reader: Reader): Promise<string | undefined> {
+export function planeId(reader: Reader): Promise<string | undefined> {
   return findMeta(reader, 'plane_id');
 }
 

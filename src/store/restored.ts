@@ -7,18 +7,19 @@ import type { Writer } from './store.ts';
 const GAP = 'the service was restored from a backup; events since then are not in it';
 
 /**
- * Lets a log continue after `skip_to_seq`, so that no number is assigned twice, and records that with a `log_gap`. Does
- * nothing if the log is longer.
+ * Lets a log continue after `skip_to_seq`, so that no number is assigned twice, and records that with a `log_gap`, which says
+ * `why`. Does nothing if the log is longer.
  */
 export async function skipNumbers(
   writer: Writer,
   log: { agent_num: number; last_seq: number },
   skip_to_seq: number,
   now_ms: number,
+  why = GAP,
 ): Promise<void> {
   if (skip_to_seq <= log.last_seq) return;
   await skipTo(writer, log.agent_num, skip_to_seq);
-  const data = JSON.stringify({ code: 'log_gap', error: GAP, from: log.last_seq + 1, to: skip_to_seq });
+  const data = JSON.stringify({ code: 'log_gap', error: why, from: log.last_seq + 1, to: skip_to_seq });
   const gap = { ts_ms: now_ms, type: 'error', data } as const;
   const no_output = { session_id: null, stream: null, offset: null, partial: false };
   await appendEvents(writer, log.agent_num, [{ ...gap, ...no_output }]);

@@ -9,7 +9,9 @@ import { showArgv } from '../../core/argv.ts';
 import { type Link, MAIN_NODE, type NodeSink, type SessionFact, type SessionView } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
+import { limits as storeLimits } from '../../store/limits.ts';
 import { writeForLink } from '../../store/links.ts';
+import { skipNumbers } from '../../store/restored.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { findUser, oldestRoots } from '../../store/users.ts';
 import type { AgentCore } from './core.ts';
@@ -26,6 +28,9 @@ import {
 } from './queries/agents.ts';
 import type { Reconciler } from './reconciler.ts';
 import { newAgentDefaults } from './records.ts';
+
+const FAR_AHEAD = storeLimits.restore_jump_events;
+const GAP = 'the events of this agent from before it was recovered are lost';
 
 /** Receives what a node reports while it is attached: the snapshot first, then facts and wake-ups. */
 export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: string, ingest: Ingest): NodeSink {
@@ -192,7 +197,12 @@ async function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionVi
           on_exit: launch.on_exit,
           ...newAgentDefaults(now),
         });
-  if (num !== known?.num) await core.events.create(tx, num);
+  if (num !== known?.num) {
+    await core.events.create(tx, num);
+    // Clients may know the numbers of the log that this agent had before.
+    if (agent_id === launch.agent_id)
+      await skipNumbers(tx, { agent_num: num, last_seq: 0 }, FAR_AHEAD, now, GAP);
+  }
   const row = (await findAgent(tx, agent_id))!;
   const number = row.session_count + 1;
   await insertSession(tx, {
