@@ -97,7 +97,8 @@ export function isReadOnlyCommand(command: string): boolean {
   // Redirections, substitutions and background jobs can hide anything, except those that only silence output.
   const stripped = command
     .replace(/^\S*sh -l?c (["']?)(.*)\1$/s, '$2')
-    .replaceAll(/\d?>&\d|\d?>\s*\/dev\/null/g, '')
+    // A longer word is the name of a file.
+    .replaceAll(/\d?>(&\d|[ \t]*\/dev\/null)(?=[ \t\n;|&]|$)/g, '')
     .replaceAll('&&', ';');
   if (/[<>`&]|\$\(|--(output|pre)\b/.test(stripped)) return false;
   const parts = stripped.split(/[;|\n]+/).filter((part) => part.trim() !== '');
