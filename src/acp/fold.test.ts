@@ -4,7 +4,7 @@ import { limits as sharedLimits } from '../base/limits.ts';
 import { noObservations } from './acting.ts';
 import { type AcpEvent, fold } from './fold.ts';
 import { limits } from './limits.ts';
-import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from './message.ts';
+import { AUTH_REQUIRED, type Message, type RequestId, type RpcError, rpcErrors } from './message.ts';
 import { type AcpState, initialState } from './state.ts';
 
 /** A conversation in a session, from a given state. */
@@ -33,6 +33,10 @@ class Session {
 
   respond(id: RequestId = 1, result: object = {}): this {
     return this.#take('to_agent', { kind: 'response', id, result });
+  }
+
+  refuse(id: RequestId, error: RpcError): this {
+    return this.#take('to_agent', { kind: 'response', id, error });
   }
 
   receiveNotification(method: string, params: unknown): this {
@@ -242,7 +246,20 @@ test('an unreadable permission request is reported; unknown and excess requests 
   expect(askPermission(many, 'late').events).toMatchObject([
     { kind: 'refused', error: rpcErrors.tooManyRequests },
   ]);
-  expect(many.respond('late').state.received).toHaveLength(limits.acp_open_requests_max);
+  expect(many.refuse('late', rpcErrors.tooManyRequests).state.received).toHaveLength(
+    limits.acp_open_requests_max,
+  );
+});
+
+test('excess requests are not kept, even if their refusal cannot be sent', () => {
+  const many = prompted();
+  for (let n = 1; n <= limits.acp_open_requests_max; n++) askPermission(many, n);
+  const { received } = many.state;
+  for (let n = 1; n <= 10; n++) askPermission(many, n);
+  expect(many.state).toMatchObject({ received, received_count: received.length + 10 });
+  expect(many.events).toMatchObject([{ kind: 'refused', request: { number: received.length + 10, id: 10 } }]);
+  expect(many.refuse(10, rpcErrors.tooManyRequests).state.received).toEqual(received);
+  expect(askPermission(many.respond(10), 'next').events).toMatchObject([{ kind: 'permission_requested' }]);
 });
 
 test('requests are withdrawn by id', () => {

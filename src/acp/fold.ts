@@ -108,7 +108,9 @@ function foldOutgoing(state: AcpState, message: Message): Step {
   }
 }
 
-function sendResponse(before: AcpState, { id, result }: Message & { kind: 'response' }): AcpState {
+function sendResponse(before: AcpState, { id, result, error }: Message & { kind: 'response' }): AcpState {
+  // The refused request is not in the list, but an earlier one may have the same id.
+  if (error?.code === rpcErrors.tooManyRequests.code) return before;
   const at = before.received.findIndex((item) => item.id === id);
   if (at < 0) return before;
   const state = { ...before, received: before.received.toSpliced(at, 1) };
@@ -163,10 +165,12 @@ function foldIncoming(state: AcpState, message: Message, source: Source): Step {
 
 function receiveRequest(before: AcpState, message: Message & { kind: 'request' }, source: Source): Step {
   const request: ReceivedRequest = { number: before.received_count + 1, id: message.id };
-  const state = { ...before, received_count: request.number, received: [...before.received, request] };
+  const counted = { ...before, received_count: request.number };
+  // Not kept until it is refused, because a refusal cannot be sent if stdin was lost.
   if (before.received.length >= limits.acp_open_requests_max) {
-    return { state, events: [{ kind: 'refused', request, error: rpcErrors.tooManyRequests }] };
+    return { state: counted, events: [{ kind: 'refused', request, error: rpcErrors.tooManyRequests }] };
   }
+  const state = { ...counted, received: [...before.received, request] };
   if (message.method === CLIENT_METHODS.session_request_permission) {
     const permission = readPermission(message.params);
     if (permission === null) return { state, events: [{ kind: 'permission_unreadable', request }] };
