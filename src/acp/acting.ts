@@ -3,6 +3,7 @@
  * call of such a kind that completes without a permission request for it. Read-only commands do not count, because agents
  * that ask run those without a request. Nor does `svc actor`, whose commands svc itself authorizes.
  */
+import { lastFitting } from './fitting.ts';
 import { limits } from './limits.ts';
 import { readText, truncate } from './message.ts';
 import { readToolCall } from './tool-calls.ts';
@@ -77,9 +78,9 @@ function readCall({ calls }: Acting, value: unknown): OpenCall | null {
   };
 }
 
-/** Adds or replaces a call; drops the oldest ones beyond the bound. */
+/** Adds or replaces a call; drops the oldest ones beyond the bounds. */
 function withCall(calls: OpenCall[], call: OpenCall): OpenCall[] {
-  return [...calls.filter(({ id }) => id !== call.id), call].slice(-limits.acting_calls_max);
+  return lastFitting([...calls.filter(({ id }) => id !== call.id), call].slice(-limits.acting_calls_max));
 }
 
 const READERS = new Set(

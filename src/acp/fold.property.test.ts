@@ -28,7 +28,6 @@ function frozen<T>(value: T): T {
 }
 
 test('any conversation folds to the same bounded state, even if it is stored and reloaded midway', () => {
-  const chars_max = 6 * limits.acp_state_chars_max;
   fc.assert(
     fc.property(conversation, fc.array(fc.boolean()), (frames, stores) => {
       let all_state = frozen(structuredClone(initialState));
@@ -40,7 +39,7 @@ test('any conversation folds to the same bounded state, even if it is stored and
         resumed = foldFrame(stores[n] ? stored(resumed) : resumed, direction, again).state;
       }
       expect(stored(resumed)).toEqual(stored(all_state));
-      expect(JSON.stringify(all_state).length).toBeLessThan(chars_max);
+      expect(JSON.stringify(all_state).length).toBeLessThan(limits.acp_state_chars_max);
     }),
     { numRuns: 500 },
   );

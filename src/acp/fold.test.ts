@@ -341,7 +341,7 @@ test('bounds every part of the state, and keeps the first items', () => {
   const entry = { content: 'x'.repeat(1_000) };
   const fold_session = ready().update({ sessionUpdate: 'plan', entries: Array(5_000).fill(entry) });
   expect(JSON.stringify(fold_session.state.plan).length).toBeLessThanOrEqual(
-    limits.acp_state_chars_max + 1_000,
+    limits.acp_state_list_chars_max + 1_000,
   );
   expect(fold_session.state.plan.length).toBeGreaterThan(50);
   const commands = Array.from({ length: sharedLimits.acp_items_max + 5 }, (_, i) => ({ i }));
@@ -349,7 +349,7 @@ test('bounds every part of the state, and keeps the first items', () => {
   expect(fold_session.state.commands).toHaveLength(sharedLimits.acp_items_max);
   fold_session.update({
     sessionUpdate: 'plan',
-    entries: [{ content: 'x'.repeat(limits.acp_state_chars_max) }],
+    entries: [{ content: 'x'.repeat(limits.acp_state_list_chars_max) }],
   });
   expect(fold_session.state.plan).toEqual([]);
   const title = 'x'.repeat(2 * sharedLimits.acp_text_chars_max);
@@ -360,7 +360,7 @@ test('bounds every part of the state, and keeps the first items', () => {
   const methods = new Session()
     .sendRequest(AGENT_METHODS.initialize)
     .answers({ protocolVersion: 1, authMethods });
-  expect(JSON.stringify(methods.state).length).toBeLessThan(2 * limits.acp_state_chars_max);
+  expect(JSON.stringify(methods.state).length).toBeLessThan(2 * limits.acp_state_list_chars_max);
 });
 
 const modesOf = (currentModeId: string) => ({ modes: { currentModeId, availableModes: [] } });

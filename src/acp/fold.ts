@@ -13,9 +13,9 @@ import {
   type SessionConfigOption,
   type SessionModeState,
 } from '@agentclientprotocol/sdk';
-import { limits as sharedLimits } from '../base/limits.ts';
 import { noObservations, recordCall, recordRequest } from './acting.ts';
 import { type ElicitationEvent, elicitationCompletion, elicitationRequest } from './elicitation.ts';
+import { firstFitting, fits } from './fitting.ts';
 import { asNumber, asRecord, asRecords, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
 import {
@@ -166,18 +166,20 @@ function foldIncoming(state: AcpState, message: Message, source: Source): Step {
 function receiveRequest(before: AcpState, message: Message & { kind: 'request' }, source: Source): Step {
   const request: ReceivedRequest = { number: before.received_count + 1, id: message.id };
   const counted = { ...before, received_count: request.number };
+  const received = [...before.received, request];
   // Not kept until it is refused, because a refusal cannot be sent if stdin was lost.
-  if (before.received.length >= limits.acp_open_requests_max) {
+  if (received.length > limits.acp_open_requests_max || !fits(received)) {
     return { state: counted, events: [{ kind: 'refused', request, error: rpcErrors.tooManyRequests }] };
   }
-  const state = { ...counted, received: [...before.received, request] };
+  const state = { ...counted, received };
   if (message.method === CLIENT_METHODS.session_request_permission) {
     const permission = readPermission(message.params);
     if (permission === null) return { state, events: [{ kind: 'permission_unreadable', request }] };
     const always = permission.options.flatMap((option) =>
       option.kind === 'allow_always' ? option.option_id : [],
     );
-    if (always.length > 0) request.always = always;
+    // Without the ids, an answer counts as one that allows the action once.
+    if (always.length > 0 && fits([...before.received, { ...request, always }])) request.always = always;
     const acting = recordRequest(state.acting, scopedCall(source, permission.tool_call));
     const subagents = updateSubagents(state, source, permission.tool_call);
     const requester = findRequester({ ...state, subagents }, source);
@@ -266,7 +268,7 @@ function initialized(state: AcpState, { value }: SentRequest, result: unknown): 
     protocol_version: PROTOCOL_VERSION,
     agent: shortInfo(readAgentInfo(agentInfo)),
     capabilities: readCapabilities(agentCapabilities),
-    auth_methods: bounded(asRecords(authMethods).flatMap(authMethod)),
+    auth_methods: firstFitting(asRecords(authMethods).flatMap(authMethod)),
   };
   return { state: step, events: [{ kind: 'initialized' }] };
 }
@@ -345,9 +347,9 @@ function withNow(state: AcpState, text: string | null): AcpState {
 function reported(state: AcpState, update: Update): AcpState {
   switch (update.kind) {
     case 'plan':
-      return { ...state, plan: bounded(update.entries) as unknown as PlanEntry[] };
+      return { ...state, plan: firstFitting(update.entries) as unknown as PlanEntry[] };
     case 'commands':
-      return { ...state, commands: bounded(update.commands) as unknown as AvailableCommand[] };
+      return { ...state, commands: firstFitting(update.commands) as unknown as AvailableCommand[] };
     case 'mode': {
       if (update.mode_id === null) return state;
       const currentModeId = truncate(update.mode_id);
@@ -373,11 +375,11 @@ function configured({ modes, config_options }: ReportedSettings): Partial<AcpSta
     ...(modes && {
       modes: {
         currentModeId: truncate(modes.current_id),
-        availableModes: bounded(modes.available),
+        availableModes: firstFitting(modes.available),
       } as unknown as SessionModeState,
     }),
     ...(config_options && {
-      config_options: bounded(config_options) as unknown as SessionConfigOption[],
+      config_options: firstFitting(config_options) as unknown as SessionConfigOption[],
     }),
   };
 }
@@ -408,15 +410,4 @@ function authMethod(value: Fields): AuthMethod[] {
   return [
     { id, name, description: readText(value, 'description'), type: readText(value, 'type') ?? 'agent' },
   ];
-}
-
-/** Keeps the first items that fit; the log has all of them. */
-function bounded<T extends object>(items: readonly T[]): T[] {
-  let chars = 0;
-  const first_items = items.slice(0, sharedLimits.acp_items_max);
-  const over = first_items.findIndex((item) => {
-    chars += JSON.stringify(item).length;
-    return chars > limits.acp_state_chars_max;
-  });
-  return over < 0 ? first_items : first_items.slice(0, over);
 }

@@ -1,9 +1,11 @@
 /** Limits of the module `acp`. Names end with their unit. */
-import { KIB } from '../base/limits.ts';
+import { KIB, MIB } from '../base/limits.ts';
 
 export const limits = {
-  /** Size of a session's stored state. */
-  acp_state_chars_max: 64 * KIB,
+  /** Size of each list in a session's stored state, such as its open requests. */
+  acp_state_list_chars_max: 64 * KIB,
+  /** Size of a session's stored state, the sum of the bounds of its parts. */
+  acp_state_chars_max: 1 * MIB,
   /** Deepest nesting of an agent's message that is accepted. */
   acp_levels_max: 1_000,
   /** Values in an agent's message; more would take seconds to process. */

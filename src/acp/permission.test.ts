@@ -39,11 +39,11 @@ test('keeps the parts of an oversized tool call that fit', () => {
     toolCallId: 'c',
     content,
     title: 'Edit',
-    rawInput: 'y'.repeat(limits.acp_state_chars_max),
+    rawInput: 'y'.repeat(limits.acp_state_list_chars_max),
   };
   expect(readPermission({ options: [], toolCall })?.tool_call).toEqual({ toolCallId: 'c', title: 'Edit' });
   const many = Object.fromEntries(Array.from({ length: 200_000 }, (_, i) => [`k${i}`, i]));
   const kept = readPermission({ options: [], toolCall: many })!.tool_call;
-  expect(JSON.stringify(kept).length).toBeLessThan(2 * limits.acp_state_chars_max);
+  expect(JSON.stringify(kept).length).toBeLessThan(2 * limits.acp_state_list_chars_max);
   expect(kept).toMatchObject({ k0: 0, k1: 1 });
 });

@@ -38,7 +38,7 @@ function isAmbiguous(options: readonly OfferedOption[]): boolean {
 
 function keepFittingFields(tool_call: Fields): Fields {
   if (JSON.stringify(tool_call).length <= sharedLimits.acp_payload_bytes_max) return tool_call;
-  let remaining_chars = limits.acp_state_chars_max;
+  let remaining_chars = limits.acp_state_list_chars_max;
   const fields = Object.entries(tool_call).filter(([key, value]) => {
     const chars = key.length + JSON.stringify(value).length;
     if (chars > remaining_chars) return false;

@@ -4,6 +4,7 @@
  * sub-agent. Messages from a sub-agent never change the state of the agent's own session.
  */
 
+import { lastFitting } from './fitting.ts';
 import { asRecord, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
 import { readText } from './message.ts';
@@ -146,13 +147,16 @@ function newSubagent(id: string, parent_id: string | null): Subagent {
   return { id, has_session: false, parent_id, name: null, description: null, ...unreportedWork };
 }
 
-/** Keeps at most `subagents_max`. A new one replaces the first idle one, or the first of all if none is idle. */
+/**
+ * Keeps at most `subagents_max`. A new one replaces the first idle one, or the first of all if none is idle. The first are
+ * also dropped if the others do not fit into the stored state.
+ */
 function withChanged(subagents: Subagent[], one: Subagent): Subagent[] {
   const at = subagents.findIndex(({ id }) => id === one.id);
-  if (at >= 0) return isSame(subagents[at]!, one) ? subagents : subagents.with(at, one);
-  if (subagents.length < limits.subagents_max) return [...subagents, one];
+  if (at >= 0) return isSame(subagents[at]!, one) ? subagents : lastFitting(subagents.with(at, one));
+  if (subagents.length < limits.subagents_max) return lastFitting([...subagents, one]);
   const idle = subagents.findIndex(({ status }) => status === 'idle');
-  return [...subagents.toSpliced(Math.max(0, idle), 1), one];
+  return lastFitting([...subagents.toSpliced(Math.max(0, idle), 1), one]);
 }
 
 function isSame(a: Subagent, b: Subagent): boolean {

@@ -4,6 +4,7 @@
  */
 import { AGENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import { type ContentBlock, isContentBlock, unsupportedBlock } from '../../acp/content.ts';
+import { fits } from '../../acp/fitting.ts';
 import type { RpcError } from '../../acp/message.ts';
 import { findModeRequest } from '../../acp/modes.ts';
 import type { AcpConfig, AcpState } from '../../acp/state.ts';
@@ -230,7 +231,8 @@ export class Prompting {
     const sent = await this.#core.store.write(async (tx) => {
       const row = await this.#running(tx, caller, agent_id);
       const id = await AcpTransaction.run(this.#core, tx, row.session_id!, async (transaction) => {
-        if (transaction.state.asked.length >= limits.acp_asked_max) throw problems.acpSilent();
+        const { asked } = transaction.state;
+        if (asked.length >= limits.acp_asked_max || !fits(asked)) throw problems.acpSilent();
         const { method, params } = request(transaction.state);
         await this.#audit(tx, caller, 'agent_configured', row, { method });
         return transaction.request(method, params);

@@ -1,6 +1,7 @@
 /** The start, course and end of conversations, with a scripted agent. */
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addTeam, joinTeam, specOf } from '../../testing/team.ts';
@@ -281,6 +282,20 @@ test('limits the wait for an agent that does not answer', async () => {
   fixture.node.end(acp.session_id, 0);
   await expect(last).rejects.toThrow('agent is not running');
   await fixture.expectSameState(id);
+});
+
+test('limits the size of the requests that wait for an agent', async () => {
+  const { id, acp } = await opened();
+  // In JSON, a control character takes six characters.
+  const mode_id = '\u0001'.repeat(sharedLimits.acp_text_chars_max);
+  const requests = Array.from({ length: 3 }, () => fixture.prompting.configure(ANA, id, { mode_id }));
+  const heard = [];
+  while (heard.length < requests.length) heard.push(await acp.receive('request', 'session/set_mode'));
+  await expect(fixture.prompting.configure(ANA, id, { mode_id })).rejects.toThrow(
+    'agent has not answered yet',
+  );
+  for (const item of heard) acp.send({ kind: 'response', id: item.id, result: {} });
+  await Promise.all(requests);
 });
 
 test('a team’s member gets the tools of its team, in new and resumed sessions; other agents do not', async () => {
