@@ -177,7 +177,9 @@ export function readAuthor({ payload, subagent, unknown_session }: EventRecord):
   const id = asString(subagent);
   if (id === null) return null;
   const { sessionId } = asRecord(asRecord(payload).params);
-  return { id, unknown_session: unknown_session === true, scope: sessionId === id ? id : '' };
+  const is_unknown = unknown_session === true;
+  // The id of an unknown session may be shortened.
+  return { id, unknown_session: is_unknown, scope: is_unknown || sessionId === id ? id : '' };
 }
 
 /** The end of a turn that the service marked on a frame of ACP v2; null for other frames. */

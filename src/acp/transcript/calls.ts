@@ -51,6 +51,11 @@ export interface Call {
   readonly raw_output: Raw | null;
 }
 
+/** Ids of calls and terminals are unique only within a session. `scope`: that session; '' for the agent's own. */
+export function scopedKey(id: string, scope: string): string {
+  return scope === '' ? id : `${scope} ${id}`;
+}
+
 /** `before`: the same call, as described by earlier reports. */
 export function mergeCall(report: ToolCall, before?: Call): Call {
   const { title, tool_kind, locations } = report;

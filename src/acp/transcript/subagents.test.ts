@@ -256,3 +256,37 @@ test('replayed updates set names but add no rows', () => {
   );
   expect(summarize(view)).toEqual(['- go', '- <explorer>', 's1 new']);
 });
+
+test('terminals of different sessions are separate, even if their ids are the same', () => {
+  const unknown = 'x'.repeat(300);
+  const run = call('c', { content: [{ type: 'terminal', terminalId: 't1' }] });
+  const terminal = (command: string) => ({
+    ...{ sessionUpdate: 'terminal_update', terminalId: 't1', command },
+    ...{ output: { data: btoa(`output of ${command}`) }, exitStatus: { exitCode: 0 } },
+  });
+  const ofUnknown = (fields: Fields) =>
+    fromAgent(
+      { method: 'session/update', params: { sessionId: unknown, update: fields } },
+      { subagent: unknown.slice(0, 256), unknown_session: true },
+    );
+  const view = viewOf(
+    update(run),
+    update(announce('s1')),
+    update(announce('s2')),
+    of('s1', run),
+    of('s2', run),
+    update(terminal('make')),
+    of('s1', terminal('ls')),
+    of('s2', { sessionUpdate: 'terminal_output_chunk', terminalId: 't1', data: btoa('partial') }),
+    ofUnknown(terminal('rm')),
+    ofUnknown({ sessionUpdate: 'tool_call_update', toolCallId: 'c', title: 'replaced' }),
+  );
+  const shown = itemsOf(view, 'tool').map((item) => [item.subagent, item.call.title, item.call.content]);
+  const ended = (command: string) => ({ command, text: `output of ${command}`, exit: 'exit code 0' });
+  expect(shown).toMatchObject([
+    [null, 'c', [{ terminal_id: 't1', ...ended('make') }]],
+    ['s1', 'c', [{ terminal_id: 't1', ...ended('ls') }]],
+    ['s2', 'c', [{ terminal_id: 't1', command: null, text: 'partial', exit: null }]],
+    [unknown.slice(0, 256), 'replaced', []],
+  ]);
+});

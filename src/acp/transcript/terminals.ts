@@ -3,7 +3,7 @@ import { asNumber, asRecord, asString, isRecord } from '../json.ts';
 import type { Update } from '../updates.ts';
 import { shortOrNull, shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
-import { newTerminal, type Terminal } from './calls.ts';
+import { newTerminal, scopedKey, type Terminal } from './calls.ts';
 
 interface Known {
   shown: Terminal;
@@ -19,21 +19,18 @@ export class Terminals {
     this.#known.clear();
   }
 
-  /** The output so far. */
-  get(terminal_id: string): Terminal {
-    return this.#of(terminal_id).shown;
+  /** The output so far. `scope`: the session that scopes its id; '' for the agent's own. */
+  get(terminal_id: string, scope: string): Terminal {
+    return this.#of(terminal_id, scope).shown;
   }
 
   /** Returns the id of the terminal. */
-  update({
-    terminal_id: id,
-    command,
-    output,
-    exit_status,
-    data,
-  }: Extract<Update, { kind: 'terminal' }>): string {
+  update(
+    { terminal_id: id, command, output, exit_status, data }: Extract<Update, { kind: 'terminal' }>,
+    scope: string,
+  ): string {
     const terminal_id = shortText(id ?? '');
-    const known = this.#of(terminal_id);
+    const known = this.#of(terminal_id, scope);
     if (command !== undefined) known.shown = { ...known.shown, command: shortOrNull(command) };
     if (exit_status !== undefined) known.shown = { ...known.shown, exit: formatExit(exit_status) };
     if (output !== undefined) {
@@ -44,12 +41,13 @@ export class Terminals {
     return terminal_id;
   }
 
-  #of(terminal_id: string): Known {
-    const before = this.#known.get(terminal_id);
+  #of(terminal_id: string, scope: string): Known {
+    const key = scopedKey(terminal_id, scope);
+    const before = this.#known.get(key);
     if (before) return before;
     if (this.#known.size >= bounds.parts) this.#known.clear();
     const known = { shown: newTerminal(terminal_id), decoder: new TextDecoder() };
-    this.#known.set(terminal_id, known);
+    this.#known.set(key, known);
     return known;
   }
 }

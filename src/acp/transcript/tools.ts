@@ -5,7 +5,7 @@ import { readOutcome, readToolCall, type ToolCall } from '../tool-calls.ts';
 import type { Update } from '../updates.ts';
 import { shortText, shortTexts } from './bounded.ts';
 import { bounds } from './bounds.ts';
-import { type Call, countCallChars, countChanges, mergeCall, withContent } from './calls.ts';
+import { type Call, countCallChars, countChanges, mergeCall, scopedKey, withContent } from './calls.ts';
 import type { ItemList } from './item-list.ts';
 import type { Outcome, Permission, Requester, Tool, ToolStatus } from './items.ts';
 import type { ItemPosition } from './message-writer.ts';
@@ -63,22 +63,22 @@ export class Tools {
     const at = this.#find(update, scope);
     const before = at === undefined ? undefined : (this.#items.get(at) as Tool);
     const after = operation === 'appends' ? appendBlock(before?.call, call) : mergeCall(call, before?.call);
-    this.#put(this.#withTerminals(after), call.status, { at, before }, scope, where);
+    this.#put(this.#withTerminals(after, scope), call.status, { at, before }, scope, where);
   }
 
   /** Terminals are shown in the calls that refer to them. */
-  terminal(update: Extract<Update, { kind: 'terminal' }>): void {
-    const at = this.#by_terminal.get(this.#terminals.update(update));
+  terminal(update: Extract<Update, { kind: 'terminal' }>, scope: string): void {
+    const at = this.#by_terminal.get(scopedKey(this.#terminals.update(update, scope), scope));
     const item = at === undefined ? undefined : (this.#items.get(at) as Tool | undefined);
     if (!item) return;
-    const call = this.#withTerminals(item.call);
+    const call = this.#withTerminals(item.call, scope);
     this.#items.replace(at!, { ...item, call }, countCallChars(call));
   }
 
-  #withTerminals(call: Call): Call {
+  #withTerminals(call: Call, scope: string): Call {
     if (!call.content.some(({ type }) => type === 'terminal')) return call;
     const content = call.content.map((item) =>
-      item.type === 'terminal' ? this.#terminals.get(item.terminal_id) : item,
+      item.type === 'terminal' ? this.#terminals.get(item.terminal_id, scope) : item,
     );
     return { ...call, content };
   }
@@ -99,7 +99,7 @@ export class Tools {
     const position = before ? at! : this.#items.add({ kind: 'tool', ...where, ...about }, chars);
     this.#by_id.set(scopedKey(call.id, scope), position);
     for (const item of call.content) {
-      if (item.type === 'terminal') this.#by_terminal.set(item.terminal_id, position);
+      if (item.type === 'terminal') this.#by_terminal.set(scopedKey(item.terminal_id, scope), position);
     }
     if (is_open) this.#open.add(position);
     else this.#open.delete(position);
@@ -187,10 +187,6 @@ export class Tools {
     for (const at of this.#waiting.keys()) if (at < dropped) this.#waiting.delete(at);
     for (const at of this.#open) if (at < dropped) this.#open.delete(at);
   }
-}
-
-function scopedKey(id: string, scope: string): string {
-  return scope === '' ? id : `${scope} ${id}`;
 }
 
 function appendBlock(before: Call | undefined, { id, content }: ToolCall): Call {

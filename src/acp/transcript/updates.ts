@@ -49,7 +49,7 @@ export class UpdateWriter {
         this.#toolCall(event, update);
         break;
       case 'terminal':
-        writer.tools.terminal(update);
+        writer.tools.terminal(update, readAuthor(event)?.scope ?? '');
         break;
       // The event itself records whether it ends a turn.
       case 'work':
