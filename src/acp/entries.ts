@@ -1,6 +1,6 @@
 /**
  * Reads an `acp_event` of an agent's log into a typed value, for both the CLI and the web UI. Never throws, whatever the
- * form of the message. A message that is too large for an event has no payload, only its method.
+ * form of the message. A message that is too large for an event has no payload, only its method and id.
  */
 import type { EventRecord } from '../core/event.ts';
 import { asNumber, asRecord, asString, type Fields, isRecord } from './json.ts';
@@ -115,8 +115,8 @@ function readReceivedParams(event: EventRecord, method: string, params: Fields):
   }
 }
 
-function readEnvelope({ payload, method: of_event }: EventRecord): Envelope {
-  const { id, method, params } = asRecord(payload);
+function readEnvelope({ payload, method: of_event, request_id }: EventRecord): Envelope {
+  const { id = request_id, method, params } = asRecord(payload);
   return { id, method: asString(method) ?? asString(of_event), params };
 }
 

@@ -29,6 +29,7 @@ export const eventFields = {
     payload: 'the ACP message as it was sent; null if it exceeds 1 MiB',
     'truncated?': '`true` if the payload exceeds 1 MiB',
     'size?': 'with `truncated`: the size of the message in bytes',
+    'request_id?': 'with `truncated`: the id of the request, if the message is one',
     'review_id?': 'the permission review that this message opens or answers',
     'elicitation_id?': 'the elicitation that this message opens or answers',
     'answered_by?': 'who answered the review or elicitation; null for the service itself',

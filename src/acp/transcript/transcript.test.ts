@@ -268,6 +268,20 @@ describe('turns', () => {
     });
   });
 
+  test('a failed prompt that is too large for an event ends its turn', () => {
+    const about = { method: 'session/prompt', truncated: true, size: 3_000_000 };
+    const failure = response({ error: { code: -32603, message: 'no' } });
+    const view = viewOf(toAgent(null, { ...about, request_id: 'prm_1' }), toolCall('c1'), failure);
+    expect(view).toMatchObject({ working: false, turns: [{ prompt_id: 'prm_1', ended_ts: 3 }] });
+    expect(itemsOf(view, 'tool')[0]!.status).toBe('unfinished');
+    // Earlier versions did not record the id of the request.
+    const failed = errorEvent('prompt_failed', { prompt_id: 'prm_1' });
+    expect(viewOf(toAgent(null, about), toolCall('c1'), failure, failed)).toMatchObject({
+      working: false,
+      turns: [{ ended_ts: 4 }],
+    });
+  });
+
   test('the end of the process ends the turn, its tool calls and pending requests', () => {
     const view = viewOf(
       promptRequest('one'),
@@ -474,6 +488,7 @@ describe('permission requests', () => {
     const large = fromAgent(null, {
       method: 'session/request_permission',
       review_id: 'rev_1',
+      request_id: 7,
       truncated: true,
       size: 5_000_000,
     });
@@ -481,6 +496,8 @@ describe('permission requests', () => {
       review_id: 'rev_1',
       too_large: 5_000_000,
     });
+    const withdrawal = fromAgent({ method: '$/cancel_request', params: { requestId: 7 } });
+    expect(itemsOf(viewOf(large, withdrawal), 'permission')[0]!.outcome).toEqual({ type: 'withdrawn' });
   });
 });
 

@@ -295,7 +295,8 @@ export class Transcript {
 
   #error(event: EventRecord): void {
     const { type, agent_id, session_id, seq, ts, code, error, ...details } = event;
-    if (code === 'turn_lost' && session_id === this.#session_id) this.#writer.endTurn(null, 'unfinished', ts);
+    const is_end = code === 'turn_lost' || code === 'prompt_failed';
+    if (is_end && session_id === this.#session_id) this.#writer.endTurn(null, 'unfinished', ts);
     if (code === 'review_undeliverable') this.#writer.tools.undeliverable(asString(details.review_id) ?? '');
     if (code === 'reset') this.#writer.reset(seq);
     this.#writer.notice(event, shortOrNull(code) ?? 'error', shortOrNull(error) ?? '', details);

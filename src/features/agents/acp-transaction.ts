@@ -200,7 +200,8 @@ export class AcpTransaction {
 
   #log(direction: Direction, { message, text, size }: Frame, more: object): void {
     const about = message.kind === 'response' ? { response_to: message.id } : { method: message.method };
-    const fields = { ...about, ...(text === null && { truncated: true, size }), ...more };
+    const request_id = message.kind === 'request' ? this.#redactId(message.id) : undefined;
+    const fields = { ...about, ...(text === null && { truncated: true, size, request_id }), ...more };
     this.#bodies.push({
       type: 'acp_event',
       session_id: this.session.id,
@@ -208,6 +209,10 @@ export class AcpTransaction {
       fields: { direction, ...fields },
       payload: text === null ? 'null' : withoutSecrets(message, text, this.#redactor),
     });
+  }
+
+  #redactId(id: RequestId): RequestId {
+    return typeof id === 'string' ? this.redact(id) : id;
   }
 
   async #finish(): Promise<void> {

@@ -246,11 +246,12 @@ test('a prompt that is too large for an event reaches the agent in full', async 
   const { id, acp } = await startAcp(fixture);
   await acp.openSession();
   const words = 'x'.repeat(sharedLimits.acp_payload_bytes_max);
-  await say(id, words);
+  const { prompt_id: request_id } = await say(id, words);
   const { params } = await acp.receive('request', 'session/prompt');
   expect((params as { prompt: { text: string }[] }).prompt[0]!.text === words).toBe(true);
   const event = (await fixture.events(id)).find(({ truncated }) => truncated === true);
-  expect(event).toMatchObject({ direction: 'to_agent', method: 'session/prompt', payload: null });
+  const about = { direction: 'to_agent', method: 'session/prompt', request_id };
+  expect(event).toMatchObject({ ...about, payload: null });
   expect(event!.size).toBe(acp.lines.at(-1)!.length + 1);
 });
 

@@ -1,5 +1,6 @@
 /** Secrets in conversations: they are never shown, and the agent still gets its own text back. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { limits } from '../../base/limits.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
 
@@ -36,6 +37,15 @@ test('no message in the log contains a secret in either direction, and the agent
   expect(texts.some((text) => text.includes('use [redacted:KEY]'))).toBe(true);
   expect(texts.some((text) => text.includes('it is [redacted:KEY].'))).toBe(true);
   expect(events.find(({ type }) => type === 'output')?.data).toBe('not a message: [redacted:KEY]\n');
+});
+
+test('redacts the id of a request that is too large for an event', async () => {
+  const { id, acp } = await startAcp(fixture, { env });
+  await acp.openSession();
+  const params = 'x'.repeat(limits.acp_payload_bytes_max);
+  acp.send({ kind: 'request', id: `use ${KEY}`, method: '_x', params });
+  const event = (await shown(id, 5)).find(({ truncated }) => truncated === true);
+  expect(event).toMatchObject({ method: '_x', request_id: 'use [redacted:KEY]', payload: null });
 });
 
 test('redacts the agent’s self-description; settings keep their ids', async () => {
