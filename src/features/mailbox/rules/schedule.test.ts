@@ -35,6 +35,13 @@ test('a pattern has five fields, and is in UTC by default', () => {
   );
 });
 
+test.each(['2030-01-01T09:00:00', '2030-01-01T09:00:00Z', '1 Jan 2030 9:00 GMT', '0 9 * * 1:5'])(
+  'the date %s is not a cron pattern',
+  (date) => {
+    expect(() => first(cron(date), '2026-01-01T00:00:00Z')).toThrow('cron must be a pattern of five fields');
+  },
+);
+
 test('a time that the zone skips or repeats fires once', () => {
   expect(times(cron('30 2 * * *', 'Europe/Berlin'), '2026-03-28T00:00:00Z', 3)).toEqual([
     '2026-03-28T01:30:00.000Z',

@@ -69,10 +69,13 @@ export function timeInZone(local: string, timezone: string): number | null {
 
 function assertCronPattern({ cron, timezone }: Schedule): void {
   if (!isZone(timezone)) throw invalid('timezone must be an IANA time zone');
+  const malformed = invalid('cron must be a pattern of five fields');
+  // Croner reads any text with a colon as a date, whatever the mode.
+  if (cron!.includes(':')) throw malformed;
   try {
     pattern(cron!, timezone);
   } catch {
-    throw invalid('cron must be a pattern of five fields');
+    throw malformed;
   }
 }
 
