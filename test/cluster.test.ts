@@ -1,5 +1,9 @@
 /** Several planes share a PostgreSQL database: one is active, another one takes over, and clients of either notice only a pause. */
-import { afterEach, expect } from 'vitest';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, vi } from 'vitest';
 import { TestCluster } from '../src/testing/cluster.ts';
 import { ASKER, Conversation } from '../src/testing/conversation.ts';
 import { postgresTest as test } from '../src/testing/postgres.ts';
@@ -55,6 +59,24 @@ test('a plane that is stopped in the middle is replaced, and changes nothing whe
   await a.ended();
   expect(a.log).toContain('another control plane has taken over the database');
   await expectNothingLost(b, cluster.node, writers);
+});
+
+test('a plane that stands by reopens its log on SIGHUP, and continues', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-log-'));
+  try {
+    const envOf = (name: string) => ({ SVC_LOGGING_OUTPUT: join(folder, name) });
+    cluster = await TestCluster.open(['a', 'b'], { nodes: 0, envOf });
+    const [, b] = cluster.planes;
+    await rename(join(folder, 'b'), join(folder, 'b.1'));
+    b!.signal('SIGHUP');
+    await vi.waitFor(() => expect(existsSync(join(folder, 'b'))).toBe(true), 5_000);
+    expect(await cluster.until(b!, (planes) => planes.length === 2)).toMatchObject([
+      { name: 'a', state: 'active' },
+      { name: 'b', state: 'standby' },
+    ]);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('a plane with another key does not stand by, and says what to do', async () => {

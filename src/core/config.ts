@@ -154,8 +154,12 @@ export const configKeys = {
     'Whether agents can run on the machine of the control plane; false: on registered nodes only',
   ),
   'server.node_id': optionalText('Id of this node, as registered on the control plane'),
-  'server.tls.cert': optionalPath('Certificate chain (PEM) of the public listener'),
-  'server.tls.key': optionalPath('Private key (PEM) of the public listener'),
+  'server.tls.cert': optionalPath(
+    'Certificate chain (PEM) of the public listener; read again when the file changes',
+  ),
+  'server.tls.key': optionalPath(
+    'Private key (PEM) of the public listener; read again when the file changes',
+  ),
   'server.behind_proxy': boolean(
     false,
     'A reverse proxy in front terminates TLS; trust its X-Forwarded-* headers',

@@ -25,6 +25,7 @@ import type { Closing } from './closing.ts';
 import { dataDirFingerprint } from './database.ts';
 import { publicAddress } from './http.ts';
 import { openPlaneTrust } from './internal-grpc.ts';
+import { followCertificate } from './tls.ts';
 import { TrustFiles } from './trust-files.ts';
 
 export interface ClusterOptions {
@@ -38,6 +39,8 @@ export interface ClusterOptions {
   signal: AbortSignal;
   /** Called once, when this plane stands by, with the URL of its listener. */
   onStandby(url: string): void;
+  /** Registers what a reload of the service does (SIGHUP). */
+  onReload(reload: () => void): void;
 }
 
 export class Cluster {
@@ -77,6 +80,7 @@ export class Cluster {
   static async open(options: ClusterOptions, opened: Closing): Promise<Cluster> {
     const listener = await openListener(await publicAddress(options.config));
     opened.push(() => listener.close());
+    followCertificate({ ...options, listener }, opened);
     const cluster = new Cluster(options, listener);
     opened.push(() => cluster.#trust?.close());
     opened.push(() => cluster.#forwarder.drain());

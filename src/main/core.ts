@@ -39,6 +39,8 @@ export interface PlaneContext extends StartContext {
   signal: AbortSignal;
   /** Called once if another plane of the same database is active, with the URL of this one's listener. */
   onStandby(url: string): void;
+  /** Registers what a reload of the service does (SIGHUP). */
+  onReload(reload: () => void): void;
 }
 
 export interface OpenedCore {
@@ -48,8 +50,6 @@ export interface OpenedCore {
   session_tokens: SessionTokens;
   /** Null unless this plane shares its database with others. */
   cluster: Cluster | null;
-  /** Reopens the log file. */
-  reopenLog(): void;
   /** Sets the URL of the HTTP listener for the features. */
   setListeningUrl(url: string): void;
 }
@@ -68,6 +68,7 @@ export async function openCore(
   const clock = systemClock;
   const log_file = openConfiguredLog(config);
   const { log } = log_file;
+  context.onReload(() => log_file.reopen());
   const key = await loadSecretKey(join(data_dir, 'secret.key'));
   const cluster = await openCluster({ config, key, clock, log }, context);
   const member = cluster?.member ?? null;
@@ -122,7 +123,6 @@ export async function openCore(
   };
   return {
     ...{ core, machine, secrets, session_tokens, cluster },
-    reopenLog: () => log_file.reopen(),
     setListeningUrl: (url) => {
       listening_url = url;
     },
@@ -132,12 +132,12 @@ export async function openCore(
 /** Null unless this plane shares its database with others. */
 async function openCluster(
   core: Pick<Core, 'config' | 'key' | 'clock' | 'log'>,
-  { data_dir, opened, signal, onStandby }: PlaneContext,
+  { data_dir, opened, signal, onStandby, onReload }: PlaneContext,
 ): Promise<Cluster | null> {
   if (core.config.get('cluster.listen') === null) return null;
   // Loaded on demand, because most planes are alone.
   const { Cluster } = await import('./cluster.ts');
-  return Cluster.open({ ...core, data_dir, signal, onStandby }, opened);
+  return Cluster.open({ ...core, data_dir, signal, onStandby, onReload }, opened);
 }
 
 /** Why these live settings are invalid in combination with the sandbox; null if they are valid. */

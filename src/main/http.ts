@@ -32,8 +32,8 @@ export async function openPlaneHttp(
 ): Promise<HttpServer> {
   const { config, settings, store, idempotency, metrics, log } = core;
   return openHttp({
-    ...(await publicAddress(config)),
-    ...(listener && { listener }),
+    // An open listener has its certificate. The files may be changing at this moment.
+    ...(listener === null ? await publicAddress(config) : { ...listener.options, listener }),
     behind_proxy: config.get('server.behind_proxy'),
     handlers: features.routes(),
     resources: features.resources(),

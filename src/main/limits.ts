@@ -18,6 +18,8 @@ export const limits = {
   plane_stop_ms: scaled(10_000),
   /** Part of a shutdown in which requests can finish. */
   requests_finish_ms: scaled(7_000),
+  /** Interval at which the files of the public certificate are checked for changes. */
+  public_certificate_check_ms: scaled(5_000),
   /** How long a start waits for the lock on the data directory. */
   lock_wait_ms: 500,
   /** Interval between attempts to read the holder of the lock. */

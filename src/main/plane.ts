@@ -34,6 +34,7 @@ import type { Closing } from './closing.ts';
 import { type OpenedCore, openCore, type PlaneContext } from './core.ts';
 import { drainOnClose, openPlaneHttp } from './http.ts';
 import { start } from './start.ts';
+import { followCertificate } from './tls.ts';
 import { startUpkeep } from './upkeep.ts';
 
 export interface Plane {
@@ -50,8 +51,6 @@ export interface Plane {
   log: Logger;
   /** Resolves if the plane cannot continue. Then close it. */
   failed: Promise<Problem>;
-  /** Reopens the log file (SIGHUP). */
-  reopenLog(): void;
   /** Drains and stops, usually within `limits.plane_stop_ms`. Agents keep running. */
   close(): Promise<void>;
 }
@@ -63,19 +62,21 @@ export interface PlaneStart {
   signal: AbortSignal;
   /** Called once if another plane of the same database is active, with the URL at which this one stands by. */
   onStandby(url: string): void;
+  /** Registers what a reload of the service does (SIGHUP), also while the plane stands by. */
+  onReload(reload: () => void): void;
 }
 
 /**
  * Resolves when the plane serves requests, which takes as long as another plane of the same database is active. Throws a
  * Problem if the configuration, the data directory or the database is not usable.
  */
-export function startPlane({ config, env, signal, onStandby }: PlaneStart): Promise<Plane> {
+export function startPlane({ config, env, signal, onStandby, onReload }: PlaneStart): Promise<Plane> {
   return start(config, (context) => {
     const announced = (url: string) => {
       context.listening(url);
       onStandby(url);
     };
-    return open(config, env, { ...context, signal, onStandby: announced });
+    return open(config, env, { ...context, signal, onStandby: announced, onReload });
   });
 }
 
@@ -102,6 +103,8 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContex
   let ready = false;
   const listener = cluster?.listener ?? null;
   const http = await openPlaneHttp(core, features, { tokens, listener, ready: () => ready });
+  // The cluster has done this since it opened the listener.
+  if (cluster === null) followCertificate({ ...core, ...context, listener: http.listener }, opened);
   const { url, localhost_taken } = http;
   shared.setListeningUrl(url);
   if (localhost_taken) warn(`another program answers to localhost on the same port: open ${url}`);
@@ -119,9 +122,8 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContex
     for (const error of await opened.close()) log.error({ err: error }, 'a part could not be closed');
     log.info('plane stopped');
   };
-  const { reopenLog } = shared;
   const facts = { url, localhost_taken, data_dir, join: challenge, adopted, warnings };
-  return { ...facts, log, failed, reopenLog, close };
+  return { ...facts, log, failed, close };
 }
 
 /** Opens the features. Each uses the core and the features above it in this list. */

@@ -10,6 +10,7 @@ import { banner, forBrowsers, nodeBanner } from './banner.ts';
 import { refusals } from './config.ts';
 import { collectWhenIdle, letHeapDouble } from './heap.ts';
 import { limits } from './limits.ts';
+import type { PlaneStart } from './plane.ts';
 import { portHolder } from './port-holder.ts';
 
 /** The interface of both roles for the process that runs them. */
@@ -17,7 +18,6 @@ interface Service {
   log: Logger;
   /** Resolves if the service cannot continue. */
   failed?: Promise<Problem>;
-  reopenLog(): void;
   close(): Promise<void>;
 }
 
@@ -32,11 +32,26 @@ export async function serve(config: Config, io: Io): Promise<number> {
   const stop = () => stopping.abort();
   if (io.signal.aborted) stop();
   io.signal.addEventListener('abort', stop, { once: true });
-  // One that stands by may be stopped at any time. Others do not handle signals before they have started.
-  if (config.get('cluster.listen') !== null) process.once('SIGTERM', stop);
+  // If the log goes to the terminal, a hang-up ends the service, as it ends other programs there.
+  const hangsUp = config.get('logging.output') === null && Boolean(io.stderr.isTTY);
+  const reloads: (() => void)[] = [];
+  const onHangUp = () => {
+    if (hangsUp) stop();
+    else for (const reload of reloads) reload();
+  };
+  const handleSignals = () => {
+    process.once('SIGTERM', stop);
+    process.on('SIGHUP', onHangUp);
+  };
+  // One that stands by may be stopped or reloaded at any time. Others do not handle signals before they have started.
+  const may_stand_by = config.get('cluster.listen') !== null;
+  if (may_stand_by) handleSignals();
+  const onReload = (reload: () => void) => reloads.push(reload);
   let service: Service;
   try {
-    service = await (is_node ? startAsNode(config, io) : startAsPlane(config, io, stopping.signal));
+    service = await (is_node
+      ? startAsNode(config, io, onReload)
+      : startAsPlane(config, io, { signal: stopping.signal, onReload }));
   } catch (error) {
     if (stopping.signal.aborted && error === stopping.signal.reason) return 0;
     const { syscall } = error as NodeJS.ErrnoException;
@@ -53,14 +68,10 @@ export async function serve(config: Config, io: Io): Promise<number> {
   };
   process.on('uncaughtException', onFault);
 
-  // If the log goes to the terminal, a hang-up ends the service, as it ends other programs there.
-  const hangsUp = config.get('logging.output') === null && Boolean(io.stderr.isTTY);
   let failure: Problem | null = null;
-  const onHangUp = () => (hangsUp ? stop() : service.reopenLog());
-  process.on('SIGHUP', onHangUp);
+  if (!may_stand_by) handleSignals();
   try {
     await new Promise<void>((resolve) => {
-      process.once('SIGTERM', stop);
       if (stopping.signal.aborted) resolve();
       stopping.signal.addEventListener('abort', () => resolve(), { once: true });
       void service.failed?.then((problem) => {
@@ -84,13 +95,17 @@ export async function serve(config: Config, io: Io): Promise<number> {
 }
 
 // A role loads only its own modules: a node needs no features, and most planes need no certificates and no gRPC.
-async function startAsPlane(config: Config, io: Io, signal: AbortSignal): Promise<Service> {
+async function startAsPlane(
+  config: Config,
+  io: Io,
+  handling: Pick<PlaneStart, 'signal' | 'onReload'>,
+): Promise<Service> {
   const { startPlane } = await import('./plane.ts');
   const onStandby = (url: string) => {
     if (io.stdout.isTTY)
       io.stdout.write(`Standing by at ${forBrowsers(url)}: another control plane is active\n`);
   };
-  const plane = await startPlane({ config, env: { ...io.env }, signal, onStandby });
+  const plane = await startPlane({ config, env: { ...io.env }, onStandby, ...handling });
   const { log, data_dir, adopted, warnings } = plane;
   const shown = (url: string) => (plane.localhost_taken ? url : forBrowsers(url));
   const url = shown(plane.url);
@@ -108,9 +123,10 @@ async function startAsPlane(config: Config, io: Io, signal: AbortSignal): Promis
   return plane;
 }
 
-async function startAsNode(config: Config, io: Io): Promise<Service> {
+async function startAsNode(config: Config, io: Io, onReload: PlaneStart['onReload']): Promise<Service> {
   const { startNode } = await import('./node.ts');
   const node = await startNode(config, { ...io.env });
+  onReload(() => node.reopenLog());
   if (io.stdout.isTTY) {
     const { id, listen, data_dir, adopted, joinable, warnings } = node;
     const facts = { version, id, listen, data_dir, home: io.home, adopted, joinable, warnings };

@@ -1,11 +1,15 @@
-/** The certificate of the HTTP listener. */
+/** The certificate of the public listener: its files, which are read again when they change. */
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
+import type { Logger } from '../base/log.ts';
 import type { Config } from '../core/config.ts';
 import { invalid } from '../core/problem.ts';
+import type { Certificate, Listener } from '../server/listener.ts';
+import type { Closing } from './closing.ts';
+import { limits } from './limits.ts';
 
-/** PEM texts; null: plain HTTP. Throws a Problem if the files cannot be read or do not fit together. */
-export async function readTls(config: Config): Promise<{ cert: string; key: string } | null> {
+/** Null: plain HTTP. Throws a Problem if the files cannot be read or do not fit together. */
+export async function readTls(config: Config): Promise<Certificate | null> {
   const read = async (name: 'server.tls.cert' | 'server.tls.key') => {
     const path = config.get(name);
     if (path === null) return null;
@@ -22,4 +26,44 @@ export async function readTls(config: Config): Promise<{ cert: string; key: stri
     throw invalid(`server.tls.cert and server.tls.key cannot be used: ${reason}`, 'invalid_config');
   }
   return { cert, key };
+}
+
+export interface CertificateFiles {
+  config: Config;
+  listener: Listener;
+  log: Logger;
+  /** Registers what a reload of the service does (SIGHUP). */
+  onReload(reload: () => void): void;
+}
+
+/**
+ * Checks the files of the listener's certificate every `limits.public_certificate_check_ms`, and at a reload. New connections use
+ * a changed certificate. Files that cannot be used are logged once, and the old certificate stays in use.
+ */
+export function followCertificate(
+  { config, listener, log, onReload }: CertificateFiles,
+  opened: Closing,
+): void {
+  let used = listener.options.tls;
+  if (used === null) return;
+  let failure: string | null = null;
+  const check = async () => {
+    try {
+      const found = await readTls(config);
+      failure = null;
+      if (found === null || (found.cert === used?.cert && found.key === used.key)) return;
+      listener.setCertificate(found);
+      used = found;
+      log.info('certificate of the public listener reloaded');
+    } catch (error) {
+      const { message } = error as Error;
+      if (message === failure) return;
+      failure = message;
+      log.error({ err: error }, 'the changed certificate cannot be used; keeping the old one');
+    }
+  };
+  const timer = setInterval(() => void check(), limits.public_certificate_check_ms);
+  timer.unref();
+  opened.push(() => clearInterval(timer));
+  onReload(() => void check());
 }

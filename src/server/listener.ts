@@ -10,7 +10,11 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import { createServer as createTlsServer, type ServerOptions as TlsServerOptions } from 'node:https';
+import {
+  createServer as createTlsServer,
+  type Server as TlsServer,
+  type ServerOptions as TlsServerOptions,
+} from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { Guard } from './guard.ts';
 import { notReady } from './health.ts';
@@ -18,12 +22,18 @@ import { limits } from './limits.ts';
 import { listenOnOtherLoopback, type OtherLoopback } from './other-loopback.ts';
 import { commonHeaders, requestIds, sendProblem } from './problem-response.ts';
 
+/** A certificate chain and its key, PEM. */
+export interface Certificate {
+  cert: string;
+  key: string;
+}
+
 export interface ListenerOptions {
   /** Address to bind; port 0 uses a free port. */
   host: string;
   port: number;
-  /** PEM texts; null: plain HTTP. */
-  tls: { cert: string; key: string } | null;
+  /** Null: plain HTTP. */
+  tls: Certificate | null;
   /** `web.rp_origin`: the origin that people use. */
   public_origin: string | null;
   /** Time limits for clients; tests use shorter ones than `limits`. */
@@ -38,6 +48,8 @@ export const default_timeouts = {
   cut_ms: limits.requests_cut_ms,
 };
 
+const TLS_MIN_VERSION = 'TLSv1.2';
+
 export type Timeouts = Record<keyof typeof default_timeouts, number>;
 
 /** Creates a listener and opens it. Rejects with the errno error if the address cannot be bound. */
@@ -51,7 +63,8 @@ export class Listener {
   readonly server: Server;
   /** Headers of every response. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly #options: ListenerOptions;
+  /** As it was created. `setCertificate` does not change it. */
+  readonly options: ListenerOptions;
   readonly #timeouts: Timeouts;
   readonly #connections: ReadonlySet<Socket>;
   #handler: RequestListener;
@@ -62,7 +75,7 @@ export class Listener {
 
   /** Does not bind the address yet; see `open`. */
   constructor(options: ListenerOptions) {
-    this.#options = options;
+    this.options = options;
     this.headers = commonHeaders(options);
     this.#timeouts = { ...default_timeouts, ...options.timeouts };
     const newId = requestIds();
@@ -78,7 +91,7 @@ export class Listener {
    * errno error if the address cannot be bound. Must be called once.
    */
   async open(): Promise<void> {
-    const { host, port, public_origin } = this.#options;
+    const { host, port, public_origin } = this.options;
     await once(this.server.listen({ host, port }), 'listening');
     const address = this.server.address() as AddressInfo;
     this.#guard = new Guard({ scheme: this.#scheme, host, port: address.port, public_origin });
@@ -89,6 +102,11 @@ export class Listener {
   /** Requests that arrive from now on are passed to `handler`. It does not affect requests in progress. */
   serve(handler: RequestListener): void {
     this.#handler = handler;
+  }
+
+  /** New connections use this certificate. Throws, and changes nothing, if it cannot be used. Only for listeners with TLS. */
+  setCertificate(certificate: Certificate): void {
+    (this.server as TlsServer).setSecureContext({ ...certificate, minVersion: TLS_MIN_VERSION });
   }
 
   /** Throws before `open`. */
@@ -130,7 +148,7 @@ export class Listener {
   }
 
   get #scheme(): 'http' | 'https' {
-    return this.#options.tls === null ? 'http' : 'https';
+    return this.options.tls === null ? 'http' : 'https';
   }
 }
 
@@ -159,7 +177,12 @@ export function createHttpServer(
   const server =
     tls === null
       ? createServer(http)
-      : createTlsServer({ minVersion: 'TLSv1.2', ...tls, ...http, handshakeTimeout: timeouts.headers_ms });
+      : createTlsServer({
+          minVersion: TLS_MIN_VERSION,
+          ...tls,
+          ...http,
+          handshakeTimeout: timeouts.headers_ms,
+        });
   server.setTimeout(timeouts.stall_ms, endStalled);
   server.on('clientError', (error, socket) => rejectAtSocket(error, socket as Socket));
   return server;

@@ -38,6 +38,8 @@ export interface HttpOptions extends MountOptions, ListenerOptions {
 }
 
 export interface HttpServer {
+  /** The public listener. */
+  listener: Listener;
   /** `http(s)://host:port` at which processes on this machine reach it. */
   url: string;
   address: AddressInfo;
@@ -88,6 +90,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   let drained: Promise<void> | null = null;
   const { url, address, localhost_taken } = listener;
   return {
+    listener,
     url,
     address,
     localhost_taken,

@@ -159,7 +159,7 @@ export class TestPlane {
   }
 
   /** Sends the service a signal that does not end it. */
-  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+  signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGHUP'): void {
     this.#process!.kill(signal);
   }
 
