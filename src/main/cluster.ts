@@ -16,7 +16,7 @@ import { loadLinks } from '../features/nodes/index.ts';
 import type { PlaneTrust } from '../link/trust/plane-trust.ts';
 import { Forwarder } from '../server/forwarding.ts';
 import { type Listener, openListener } from '../server/listener.ts';
-import { openPeers } from '../server/peers.ts';
+import { openPeers, type Peers } from '../server/peers.ts';
 import type { HttpServer } from '../server/server.ts';
 import { Member, type StandbyView } from '../store/postgres/member.ts';
 import type { Store } from '../store/store.ts';
@@ -103,15 +103,17 @@ export class Cluster {
     return trust;
   }
 
-  /** Serves requests from now on, also those that other planes forward. Throws if `cluster.listen` cannot be bound. */
-  async activate(http: HttpServer, trust: PlaneTrust, opened: Closing): Promise<void> {
+  /**
+   * Serves requests from now on, also those that other planes forward. The caller closes their listener. Throws if
+   * `cluster.listen` cannot be bound.
+   */
+  async activate(http: HttpServer, trust: PlaneTrust): Promise<Peers> {
     const { config, log } = this.#options;
     const peers = await openPeers({
       ...parseAddress(config.get('cluster.listen')!)!,
       identity: trust.identity()!,
       isPlane: (certificate) => isPlane(trust, certificate),
     });
-    opened.push(() => peers.close());
     peers.serve(http.handler);
     trust.onChange(() => peers.setIdentity(trust.identity()!));
     this.#forwarder.takeOver(http.handler);
@@ -119,6 +121,7 @@ export class Cluster {
     const listening = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
     this.member.announce(config.get('cluster.advertise') ?? listening);
     if (this.#stands_by) log.info('this control plane is active now');
+    return peers;
   }
 
   async #standBy(view: StandbyView | null, data_dir: string): Promise<void> {

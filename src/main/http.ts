@@ -5,6 +5,7 @@ import type { FeatureSet } from '../features/feature-set.ts';
 import type { Tokens } from '../features/tokens/service.ts';
 import type { Listener, ListenerOptions } from '../server/listener.ts';
 import { WEB_FOLDER } from '../server/pages.ts';
+import type { Peers } from '../server/peers.ts';
 import { type HttpServer, openHttp } from '../server/server.ts';
 import type { Closing } from './closing.ts';
 import { limits } from './limits.ts';
@@ -54,13 +55,24 @@ export async function openPlaneHttp(
   });
 }
 
+interface Listeners {
+  http: HttpServer;
+  /** Null: no other planes forward requests to this one. */
+  peers: Peers | null;
+}
+
 /**
- * Drains the listener when the plane closes. Requests that wait for an agent are answered in time; their intents are kept.
+ * Drains the listeners when the plane closes, both in the same time. Requests that wait for an agent are answered in time; their
+ * intents are kept.
  */
-export function drainOnClose(http: HttpServer, { outbox }: Core, opened: Closing): void {
+export function drainOnClose(
+  { http, peers }: Listeners,
+  { outbox }: Pick<Core, 'outbox'>,
+  opened: Closing,
+): void {
   opened.push(async () => {
     const impatient = setTimeout(() => outbox.close(), limits.requests_finish_ms);
-    await http.drain();
+    await Promise.all([http.drain(), peers?.close()]);
     clearTimeout(impatient);
   });
 }

@@ -110,8 +110,8 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContex
   if (localhost_taken) warn(`another program answers to localhost on the same port: open ${url}`);
   features.warnings().forEach(warn);
   core.events.start();
-  if (cluster && trust) await cluster.activate(http, trust, opened);
-  drainOnClose(http, core, opened);
+  const peers = cluster && trust && (await cluster.activate(http, trust));
+  drainOnClose({ http, peers }, core, opened);
   const challenge = await accounts.joinChallenge();
   ready = true;
   context.listening(url);
