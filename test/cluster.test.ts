@@ -46,6 +46,23 @@ test('an approval that is given at a plane that stands by reaches the agent', as
   }
 });
 
+test('a forwarded stop that takes longer than the shutdown is answered, and is carried out by the next plane', async () => {
+  const env = { SVC_TEST_TIME_SCALE: '0.5' };
+  cluster = await TestCluster.open(['a', 'b'], { envOf: () => env });
+  const [a, b] = cluster.planes as [TestCluster['planes'][0], TestCluster['planes'][0]];
+  const agent = await cluster.node.agent('trap "" TERM; while :; do echo here; sleep 0.2; done');
+  // It ignores the signal once it has printed something.
+  await vi.waitFor(async () => expect(await a.output(agent.id)).not.toHaveLength(0), 5_000);
+  const stop = b.client
+    .call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 6 } })
+    .catch((error: Error) => error);
+  await vi.waitFor(() => expect(a.log).toContain('agent_stopped'), 5_000);
+  expect(await a.kill('SIGTERM')).toBe(0);
+  expect(await stop).toMatchObject({ code: 'shutdown_interrupted' });
+  expect(a.log).not.toContain('shutdown takes too long');
+  expect((await b.finished(agent.id)).status).toBe('cancelled');
+});
+
 test('a plane that is stopped in the middle is replaced, and changes nothing when it continues', async () => {
   cluster = await TestCluster.open(['a', 'b']);
   const [a, b] = cluster.planes as [TestCluster['planes'][0], TestCluster['planes'][0]];

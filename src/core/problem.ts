@@ -123,7 +123,12 @@ export function isFault(error: unknown): boolean {
 
 /** Whether the same work may succeed later, so that it stays queued. Any other error is its outcome. */
 export function isTemporary(error: unknown): boolean {
-  return isFault(error) || isUnreachable(error) || (error as Problem).code === problems.draining().code;
+  return isFault(error) || isUnreachable(error) || isInterrupted(error);
+}
+
+/** Whether the plane shuts down before accepted work is done. The next one continues it. */
+export function isInterrupted(error: unknown): boolean {
+  return error instanceof Problem && error.code === problems.shutdownInterrupted().code;
 }
 
 /** Whether the node cannot be reached now. */
@@ -378,6 +383,8 @@ export const problems = {
     'too many patches are being sent; try again later',
   ),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
+  /** Unlike `draining`, for work that is stored and continues at the next start. So nobody may send the request again. */
+  shutdownInterrupted: fixed('unavailable', 'shutdown_interrupted', 'service is shutting down'),
   noActivePlane: () =>
     new Problem('unavailable', 'no_active_plane', 'no control plane is active; try again later', {
       retry_after_s: 1,

@@ -28,7 +28,7 @@ beforeEach(async () => {
   peers = await openTestPeers(await authority.plane('p1'), { timeouts: { cut_ms } });
   peers.serve(http.handler);
   opened = new Closing();
-  closeOutbox = () => outcome.reject(problems.draining());
+  closeOutbox = () => outcome.reject(problems.shutdownInterrupted());
   drainOnClose({ http, peers }, { outbox: { close: () => closeOutbox() } } as never, opened);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 });

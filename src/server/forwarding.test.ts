@@ -9,6 +9,7 @@ import {
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
+import { problems } from '../core/problem.ts';
 import { openFakeHttp, USER_TOKEN } from '../testing/http.ts';
 import { isPlane, openTestPeers, TestAuthority } from '../testing/planes.ts';
 import { dropRest } from './body.ts';
@@ -498,9 +499,9 @@ describe('without an active plane', () => {
     },
   );
 
-  test('passes on any other 503', async () => {
-    forwarder.setTarget(at(await openPlane(refusing('too_many_streams'))));
-    expect(refusal(await send('/'))).toEqual([503, 'too_many_streams']);
+  test.each(['too_many_streams', problems.shutdownInterrupted().code])('passes on a 503 %s', async (code) => {
+    forwarder.setTarget(at(await openPlane(refusing(code))));
+    expect(refusal(await send('/', { method: 'POST' }))).toEqual([503, code]);
   });
 
   test('answers health checks itself', async () => {

@@ -200,7 +200,7 @@ export class Outbox {
    * commit.
    */
   outcome(id: number): Promise<unknown> {
-    if (this.#closed) return Promise.reject(problems.draining());
+    if (this.#closed) return Promise.reject(problems.shutdownInterrupted());
     return new Promise((resolve, reject) => {
       const waiters = this.#waiters.get(id) ?? [];
       waiters.push({ resolve, reject });
@@ -215,12 +215,12 @@ export class Outbox {
     }
   }
 
-  /** Stops dispatching and rejects all waiters with `draining`. The intents stay for the next process. */
+  /** Stops dispatching and rejects all waiters with `shutdown_interrupted`. The intents stay for the next process. */
   close(): void {
     this.#closed = true;
     for (const lane of this.#lanes.values()) if (lane.retry) clearTimeout(lane.retry);
     for (const waiters of this.#waiters.values()) {
-      for (const waiter of waiters) waiter.reject(problems.draining());
+      for (const waiter of waiters) waiter.reject(problems.shutdownInterrupted());
     }
     this.#waiters.clear();
   }

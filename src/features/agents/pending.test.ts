@@ -302,7 +302,7 @@ describe('a restart whose stop takes time', () => {
   test('starts the agent even if the plane ends in the meantime', async () => {
     const { restart } = await restarting();
     await fixture.close();
-    await expect(restart).rejects.toMatchObject({ code: 'draining' });
+    await expect(restart).rejects.toMatchObject({ code: 'shutdown_interrupted' });
     await fixture.open();
     expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', pending: 'restart' });
     go();

@@ -12,7 +12,13 @@
 
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { StopReport } from '../../core/node.ts';
-import { agentProcessesSurvived, isUnreachable, Problem, problems } from '../../core/problem.ts';
+import {
+  agentProcessesSurvived,
+  isInterrupted,
+  isUnreachable,
+  Problem,
+  problems,
+} from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AgentCore, Principal } from './core.ts';
@@ -102,9 +108,9 @@ export class Pending {
       const stopped = stop && (await stop.then(() => true, ignoreNotRunning));
       await lifecycle.startAndWait(find, principal, session_id, stopped ? next : null);
     } catch (error) {
-      const failed = error instanceof Problem && !isUnreachable(error);
       // A plane that shuts down leaves it to the next one.
-      if (failed && error.code !== problems.draining().code) await this.#dropRestart(id, next);
+      const failed = error instanceof Problem && !isUnreachable(error) && !isInterrupted(error);
+      if (failed) await this.#dropRestart(id, next);
       throw error;
     }
   }

@@ -16,7 +16,7 @@ import type {
 } from '../../core/node.ts';
 import { type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
 import { type Action, authorize, viewOf } from '../../core/policy.ts';
-import { isUnreachable, Problem, problems } from '../../core/problem.ts';
+import { isInterrupted, isUnreachable, problems } from '../../core/problem.ts';
 import type { Session } from '../../core/session.ts';
 import type { Audience } from '../../events/feed.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -310,7 +310,7 @@ export class Agents {
     await this.#lifecycle.whileReachable(node_id, outbox.outcome(intent_id)).catch((error: unknown) => {
       // The node stopped answering after the commit. The input is accepted: it reaches the agent later, and the client must
       // not send it again.
-      const is_accepted = isUnreachable(error) || (error instanceof Problem && error.code === 'draining');
+      const is_accepted = isUnreachable(error) || isInterrupted(error);
       if (!is_accepted) throw error;
     });
     return this.#record(caller, 'agent.drive', agent_id);
