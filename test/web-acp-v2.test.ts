@@ -1,7 +1,7 @@
 /** A conversation in version 2 of ACP on an agent's page, with a real agent. */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, isInView, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const SOON = { timeout: 30_000 };
@@ -39,6 +39,31 @@ browserTest(
     await field.fill('and now?');
     await field.press('ControlOrMeta+Enter');
     await log.getByText('You said: and now?').waitFor(SOON);
+    expect(errors).toEqual([]);
+  },
+  60_000,
+);
+
+browserTest(
+  'a turn that the agent refused is marked and comes into view',
+  async () => {
+    const agent = await plane.agent([process.execPath, speaks_v2], { protocol: 'acp', prompt: 'refuse' });
+    const { page, errors } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents/${agent.id}`);
+    const log = page.getByRole('log');
+    await log.getByText('The agent refused').waitFor(SOON);
+    const field = page.getByRole('textbox', { name: /^Prompt for/ });
+    const long_prompt = Array.from({ length: 60 }, (_, n) => `Line ${n}`).join('\n\n');
+    await field.fill(long_prompt);
+    await field.press('ControlOrMeta+Enter');
+    await log.getByText('You said: Line 0').waitFor(SOON);
+    const refusal = log.getByText('The agent refused');
+    await expect.poll(() => isInView(refusal, log), SOON).toBe(false);
+    await field.blur();
+    await page.keyboard.press('p');
+    await expect.poll(() => isInView(refusal, log), SOON).toBe(true);
+    await log.locator('[data-row].bg-marked').getByText('The agent refused').waitFor(SOON);
     expect(errors).toEqual([]);
   },
   60_000,

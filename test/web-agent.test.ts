@@ -370,10 +370,10 @@ browserTest('a link to an event opens the conversation there and highlights the 
   const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
   const event_id = frames.find(({ data }) => JSON.stringify(data).includes('Line 30.'))!.id;
   const { page } = await openAgentPage(agent, `/conversation#e${event_id}`);
-  const row = page.locator(`#e${event_id}`);
+  const row = page.locator(`[data-item="${event_id}"]`);
   await row.getByText('Line 30.').waitFor();
   const seen = `(() => {
-    const row = document.querySelector('#e${event_id}');
+    const row = document.querySelector('[data-item="${event_id}"]');
     const { top, bottom } = row.getBoundingClientRect();
     return top >= 0 && bottom <= innerHeight && getComputedStyle(row).outlineStyle === 'solid';
   })()`;
@@ -392,7 +392,7 @@ longBrowserTest('a linked event at the end stays on the screen while more arrive
   await page.getByRole('button', { name: 'Jump to latest' }).waitFor();
   await page.evaluate(`location.hash = 'e${event_id}'`);
   const isOnScreen = `(() => {
-    const { top, bottom } = document.querySelector('#e${event_id}').getBoundingClientRect();
+    const { top, bottom } = document.querySelector('[data-item="${event_id}"]').getBoundingClientRect();
     return top >= 0 && bottom <= innerHeight;
   })()`;
   await expect.poll(() => page.evaluate(isOnScreen), SOON).toBe(true);

@@ -66,6 +66,10 @@ class Turn {
     return this.notify({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'cancelled' });
   }
 
+  refused(): Promise<void> {
+    return this.notify({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'refusal' });
+  }
+
   async requestPermission(subject: RequestPermissionSubject): Promise<RequestPermissionResponse['outcome']> {
     const params = {
       sessionId: this.#sessionId,
@@ -117,6 +121,7 @@ const turns: Record<string, (turn: Turn) => Promise<void>> = {
     await turn.sendText(allowed ? 'It is changed.' : 'It stays.', 'last');
     await turn.end();
   },
+  refuse: (turn) => turn.refused(),
   slow: (turn) => turn.sendText('I take my time.'),
   fail: async (turn) => {
     const error = { code: -32603, message: 'the model is gone' };

@@ -3,7 +3,7 @@
  * sign-in without the form. Without Chromium, tests are skipped, except in CI, where Chromium is always installed.
  */
 import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, afterEach, test } from 'vitest';
 import { Client } from '../client/client.ts';
 import { SESSION_KEY } from '../web/api/session-key.ts';
@@ -217,4 +217,11 @@ export async function signIn(
 export function pressComposing(page: Page, key: string): Promise<unknown> {
   const event = `{ key: '${key}', keyCode: 229, bubbles: true, cancelable: true }`;
   return page.evaluate(`document.activeElement.dispatchEvent(new KeyboardEvent('keydown', ${event}))`);
+}
+
+/** Whether an element is completely inside the visible part of another. */
+export async function isInView(element: Locator, container: Locator): Promise<boolean> {
+  const [inner, outer] = await Promise.all([element.boundingBox(), container.boundingBox()]);
+  if (!inner || !outer) return false;
+  return inner.y >= outer.y && inner.y + inner.height <= outer.y + outer.height;
 }

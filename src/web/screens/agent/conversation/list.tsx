@@ -19,7 +19,7 @@ import { RowBlock } from './row.tsx';
 import { buildRows, failureNextTo, findItem, holds, isAfterPause, parseSeq } from './rows.ts';
 import { TurnBlock } from './turn-block.tsx';
 import { listTurns, type TurnRows } from './turns.ts';
-import { useWindow, type Window } from './window.ts';
+import { findElement, useWindow, type Window } from './window.ts';
 
 export function TranscriptList({
   view,
@@ -48,7 +48,7 @@ export function TranscriptList({
   const target = useTarget(view, frame);
   useEnd(followNewest);
   const cards = useOpenCards(agent.id, items, frame);
-  useQuestionKeys(items, target, cards);
+  useQuestionKeys(items, target?.seq ?? null, cards);
   useEffect(() => {
     toEnd.current = followNewest;
     toCard.current = () => cards.visit(cards.ids.at(-1));
@@ -75,7 +75,7 @@ export function TranscriptList({
             ) : (
               left_out > 0 && <p className="text-muted">Earlier items are in the Events tab.</p>
             )}
-            <Turns turns={turns} agent={agent} target={target} />
+            <Turns turns={turns} agent={agent} target={target?.key ?? null} />
             {frame.end < items.length ? (
               <Edge key={`newer ${after}`} onVisible={frame.showNewer}>
                 Later
@@ -91,7 +91,7 @@ export function TranscriptList({
   );
 }
 
-/** `target`: the event in the page's URL. */
+/** `target`: the key of the item in the page's URL. */
 function Turns({
   turns,
   agent,
@@ -99,7 +99,7 @@ function Turns({
 }: {
   turns: readonly TurnRows[];
   agent: AgentRecord;
-  target: number | null;
+  target: string | null;
 }) {
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   return turns.map((turn) => (
@@ -168,27 +168,35 @@ function Edge({ onVisible, children }: { onVisible: () => void; children: ReactN
   );
 }
 
-/** Scrolls to the item in the page's URL once it is loaded. Returns the number of its first event. */
+/** The item in the page's URL. */
+interface Target {
+  key: string;
+  /** The number of its first event. */
+  seq: number;
+}
+
+/** Scrolls to the item in the page's URL once it is loaded. */
 function useTarget(
   { items, last_seq }: View,
   { show, scroller }: ReturnType<typeof useWindow>,
-): number | null {
+): Target | null {
   const hash = useRouterState({ select: ({ location }) => location.hash });
   const target_seq = parseSeq(hash);
-  const [found, setFound] = useState<{ target_seq: number; seq: number } | null>(null);
+  const [found, setFound] = useState<(Target & { target_seq: number }) | null>(null);
   const done = useRef<number | null>(null);
   useEffect(() => {
     if (target_seq === null || target_seq === done.current || last_seq < target_seq) return;
     const item = findItem(items, target_seq) ?? items[0];
     if (!item) return;
     done.current = target_seq;
-    setFound({ target_seq, seq: item.seq });
+    setFound({ target_seq, key: item.key, seq: item.seq });
     show(items.indexOf(item));
   }, [target_seq, items, last_seq, show]);
   useEffect(() => {
-    if (found) scroller.current?.querySelector(`#e${found.seq}`)?.scrollIntoView({ block: 'center' });
+    if (found && scroller.current)
+      findElement(scroller.current, found.key)?.scrollIntoView({ block: 'center' });
   }, [found, scroller]);
-  return found !== null && found.target_seq === target_seq ? found.seq : null;
+  return found?.target_seq === target_seq ? found : null;
 }
 
 /**

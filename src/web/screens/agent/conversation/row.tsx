@@ -26,8 +26,8 @@ interface RowProps {
   row: Row;
   folder: Folder;
   agent: AgentRecord;
-  /** The event in the page's URL, if it is in this row. */
-  marked: number | null;
+  /** The key of the item in the page's URL, if it is in this row. */
+  marked: string | null;
 }
 
 /** A row with its link and its time in the gutters; the rows inside a row have their own. */
@@ -41,12 +41,12 @@ export const RowBlock = memo(
   }: RowProps & { after_pause?: boolean }) {
     const own = listOwn(row);
     const [first] = own;
-    const is_marked = marked !== null && own.some(({ seq }) => seq === marked);
+    const is_marked = marked !== null && own.some(({ key }) => key === marked);
     const [is_pointed, setPointed] = useState(false);
     return (
       <div
-        id={first && anchorOf(first)}
         data-row={first ? '' : undefined}
+        data-item={first?.key}
         onPointerEnter={is_pointed ? undefined : () => setPointed(true)}
         className={cx(
           'relative isolate min-w-0 rounded',
@@ -55,7 +55,7 @@ export const RowBlock = memo(
         )}
       >
         {own.slice(1).map((item) => (
-          <span key={item.key} id={anchorOf(item)} />
+          <span key={item.key} data-item={item.key} />
         ))}
         {after_pause && (
           <p className="py-1 text-center text-muted text-xs md:hidden">
@@ -94,11 +94,6 @@ export const RowBlock = memo(
     // Only permission cards show more of the agent than its folder.
     (a.agent === b.agent || !asks(a.row)),
 );
-
-/** The id of the element that a link to the event finds; undefined for all but the first of several items of one event. */
-function anchorOf({ key, seq }: Item): string | undefined {
-  return key === String(seq) ? `e${seq}` : undefined;
-}
 
 function asks(row: Row): boolean {
   if (row.type === 'subagent' || row.type === 'tools') return row.rows.some(asks);

@@ -56,7 +56,7 @@ test('an answered permission review is in the row of its tool call; others have 
   const rowsOf = (permission: Item) => buildRows([tool(1, 'edit'), tool(2, 'read'), permission, stop]);
   const answered = rowsOf({ ...ask(3, '1', yes), answered_by: 'ana' });
   expect(keysOf(answered)).toEqual([['1', '2'], '9']);
-  expect([holds(answered[0]!, 3), answered.flatMap(listWaiting)]).toEqual([true, []]);
+  expect([holds(answered[0]!, '3'), answered.flatMap(listWaiting)]).toEqual([true, []]);
   expect(sameRow(answered[0]!, rowsOf(ask(3, '1'))[0]!)).toBe(false);
   expect(keysOf(rowsOf(ask(3, '1')))).toEqual([['1', '2', '3'], '9']);
   expect(rowsOf(ask(3, '1')).flatMap(listWaiting)).toHaveLength(1);
@@ -191,7 +191,7 @@ test('a sub-agent’s items are below its row, including those of its own sub-ag
   expect(tree(buildRows(items, 7))).toEqual([[2, [6, 8]], 9, [10, 11]]);
   expect(tree(buildRows(items, 0, 3))).toEqual([1, [2], 3]);
   const [, group] = buildRows(items);
-  expect([getItem(group!).seq, holds(group!, 8), holds(group!, 2), holds(group!, 3)]).toEqual([
+  expect([getItem(group!).seq, holds(group!, '8'), holds(group!, '2'), holds(group!, '3')]).toEqual([
     ...[2, true, true, false],
   ]);
   expect(buildRows(items).every((row, at) => sameRow(row, buildRows(items)[at]!))).toBe(true);

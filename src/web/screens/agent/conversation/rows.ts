@@ -115,9 +115,9 @@ function listInner(row: Row): readonly Row[] {
   return row.type === 'tools' || row.type === 'subagent' ? row.rows : [];
 }
 
-/** Whether the row contains the item of this event. */
-export function holds(row: Row, seq: number): boolean {
-  return listOwn(row).some((item) => item.seq === seq) || listInner(row).some((inner) => holds(inner, seq));
+/** Whether the row contains the item with this key. */
+export function holds(row: Row, key: string): boolean {
+  return listOwn(row).some((item) => item.key === key) || listInner(row).some((inner) => holds(inner, key));
 }
 
 /** Unanswered requests in the row, as far as the log shows: an elicitation's answer is only in its record. */

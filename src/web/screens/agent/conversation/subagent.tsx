@@ -13,16 +13,16 @@ export function SubagentBlock({
   view,
 }: {
   row: SubagentRow;
-  /** The event in the page's URL, if it is in the row. */
-  marked: number | null;
+  /** The key of the item in the page's URL, if it is in the row. */
+  marked: string | null;
   view: (rows: readonly Row[]) => ReactNode;
 }) {
   const id = useId();
   const { head } = row;
   const [open, setOpen] = useState(false);
   useEffect(() => {
-    if (marked !== null && marked !== head.seq) setOpen(true);
-  }, [marked, head.seq]);
+    if (marked !== null && marked !== head.key) setOpen(true);
+  }, [marked, head.key]);
   const Chevron = open ? ChevronDown : ChevronRight;
   // A pending request must be visible even while the row is closed.
   const shown = open ? row.rows : listWaiting(row);

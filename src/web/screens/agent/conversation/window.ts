@@ -173,23 +173,28 @@ function useReader(
 }
 
 interface HeldRow {
-  /** The element's: the element itself may be replaced. */
-  id: string;
+  /** Of its item: the element may be replaced. */
+  key: string;
   /** Distance from the top of the window, in pixels. */
   top: number;
 }
 
 /** The first row that is in view. */
 function topRow(box: HTMLElement): HeldRow | null {
-  const edge = box.getBoundingClientRect().top;
+  const edge = topOf(box);
   const rows = [...box.querySelectorAll<HTMLElement>('[data-row]')];
   const row = rows.find((one) => one.getBoundingClientRect().bottom > edge);
-  return row ? { id: row.id, top: row.getBoundingClientRect().top } : null;
+  return row ? { key: row.dataset.item!, top: topOf(row) } : null;
 }
 
-function restoreRow(box: HTMLElement, { id, top }: HeldRow): void {
-  const row = box.querySelector(`#${id}`);
-  if (row) box.scrollTop += row.getBoundingClientRect().top - top;
+function restoreRow(box: HTMLElement, { key, top }: HeldRow): void {
+  const row = findElement(box, key);
+  if (row) box.scrollTop += topOf(row) - top;
+}
+
+/** The element of an item, if it is on the page. Its key may contain any text, such as the id of a sub-agent. */
+export function findElement(box: HTMLElement, key: string): Element | null {
+  return box.querySelector(`[data-item="${CSS.escape(key)}"]`);
 }
 
 export function useWindow({ left_out, total }: Length): Window {
