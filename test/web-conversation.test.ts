@@ -2,8 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { Agent } from '../src/features/agents/rules.ts';
-import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
+import { browserTest, isInView, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 type Update = Record<string, unknown>;
@@ -18,13 +17,13 @@ afterAll(async () => {
   await plane.close();
 });
 
-/** A call that launches a sub-agent of the same name, and the messages of that sub-agent. */
-function subagent(toolCallId: string, messages: number): Update[] {
+/** A call that launches a sub-agent of the same name, and the messages of that sub-agent. `parent`: the one that calls. */
+function subagent(toolCallId: string, messages: number, parent?: string): Update[] {
   const marked = (call: string) => ({ _meta: { claudeCode: { parentToolUseId: call } } });
   const rawInput = { subagent_type: toolCallId, description: 'Work', prompt: 'Work.' };
   const launch = { toolCallId, title: 'Delegate', kind: 'think', status: 'in_progress', rawInput };
   return [
-    { sessionUpdate: 'tool_call', ...launch },
+    { sessionUpdate: 'tool_call', ...launch, ...(parent !== undefined && marked(parent)) },
     ...Array.from({ length: messages }, (_, n) => ({
       ...{ sessionUpdate: 'agent_message_chunk', messageId: `${toolCallId} ${n}` },
       content: { type: 'text', text: `${toolCallId}: step ${n}.` },
@@ -33,21 +32,54 @@ function subagent(toolCallId: string, messages: number): Update[] {
   ];
 }
 
-async function openAgent(updates: Update[]): Promise<WatchedPage & { agent: Agent }> {
+interface OpenAgent extends WatchedPage {
+  /** Of its conversation. */
+  url: string;
+  /** The number of the frame with this text. */
+  seqOf: (text: string) => number;
+}
+
+async function openAgent(updates: Update[]): Promise<OpenAgent> {
   const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([updates])];
   const agent = await plane.agent(argv, { protocol: 'acp', prompt: 'Begin' });
-  await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
+  const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
   const watched = await browser.open(plane);
   await signIn(watched.page, plane);
-  return { ...watched, agent };
+  const seqOf = (text: string) => Number(frames.find(({ data }) => JSON.stringify(data).includes(text))!.id);
+  return { ...watched, url: `${plane.url}/agents/${agent.id}/conversation`, seqOf };
 }
 
 const log = (page: Page): Locator => page.getByRole('log');
 
 browserTest('earlier rows are loaded above the closed row of a sub-agent with many items', async () => {
-  const { page, errors, agent } = await openAgent(subagent('explorer', 200));
-  await page.goto(`${plane.url}/agents/${agent.id}/conversation`);
+  const { page, errors, url } = await openAgent(subagent('explorer', 200));
+  await page.goto(url);
   await log(page).getByRole('button', { name: 'Sub-agent explorer' }).waitFor();
   await log(page).getByText('Begin', { exact: true }).waitFor();
   expect(errors).toEqual([]);
 });
+
+browserTest(
+  'a link to an event of a nested sub-agent opens both sub-agents and comes into view',
+  async () => {
+    const updates = [...subagent('outer', 60), ...subagent('inner', 60, 'outer'), ...subagent('last', 60)];
+    const { page, url, seqOf } = await openAgent(updates);
+    await page.goto(`${url}#e${seqOf('inner: step 30.')}`);
+    const linked = log(page).locator('[data-row].bg-marked').getByText('inner: step 30.');
+    await expect.poll(() => isInView(linked, log(page))).toBe(true);
+    const other = log(page).getByRole('button', { name: 'Sub-agent last' });
+    expect(await other.getAttribute('aria-expanded')).toBe('false');
+
+    // The first event of a sub-agent is also the one of its row.
+    await page.evaluate(`location.hash = 'e${seqOf('last: step 0.')}'`);
+    const first = log(page).locator('[data-row].bg-marked').getByText('last: step 0.');
+    await expect.poll(() => isInView(first, log(page))).toBe(true);
+    await log(page).hover();
+    await page.mouse.wheel(0, 20_000);
+    await expect.poll(() => isInView(first, log(page))).toBe(false);
+    // The user can close it again.
+    await other.click();
+    await first.waitFor({ state: 'detached' });
+    expect(await other.getAttribute('aria-expanded')).toBe('false');
+  },
+);

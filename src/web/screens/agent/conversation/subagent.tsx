@@ -1,6 +1,6 @@
 /** A sub-agent: one line with its name and state, which opens to show all that it said and did. */
 import { Bot, ChevronDown, ChevronRight } from 'lucide-react';
-import { type ReactNode, useEffect, useId, useState } from 'react';
+import { type ReactNode, useId, useState } from 'react';
 import type { Delegation } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
@@ -20,9 +20,13 @@ export function SubagentBlock({
   const id = useId();
   const { head } = row;
   const [open, setOpen] = useState(false);
-  useEffect(() => {
-    if (marked !== null && marked !== head.key) setOpen(true);
-  }, [marked, head.key]);
+  const inner = marked === head.key ? null : marked;
+  const [opened_for, setOpenedFor] = useState<string | null>(null);
+  // Not in an effect: the page scrolls to the item as soon as it is rendered.
+  if (inner !== opened_for) {
+    setOpenedFor(inner);
+    if (inner !== null) setOpen(true);
+  }
   const Chevron = open ? ChevronDown : ChevronRight;
   // A pending request must be visible even while the row is closed.
   const shown = open ? row.rows : listWaiting(row);
