@@ -59,6 +59,19 @@ browserTest('earlier rows are loaded above the closed row of a sub-agent with ma
   expect(errors).toEqual([]);
 });
 
+browserTest('earlier rows inside an open sub-agent do not move the rows in view', async () => {
+  const { page, url, seqOf } = await openAgent(subagent('explorer', 300));
+  await page.goto(`${url}#e${seqOf('explorer: step 200.')}`);
+  const first = log(page).getByText('explorer: step 180.');
+  const last_hidden = log(page).getByText('explorer: step 179.');
+  await first.waitFor();
+  expect(await last_hidden.count()).toBe(0);
+  await log(page).hover();
+  await page.mouse.wheel(0, -20_000);
+  await last_hidden.waitFor();
+  expect(await isInView(first, log(page))).toBe(true);
+});
+
 browserTest(
   'a link to an event of a nested sub-agent opens both sub-agents and comes into view',
   async () => {

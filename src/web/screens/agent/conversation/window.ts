@@ -179,11 +179,13 @@ interface HeldRow {
   top: number;
 }
 
-/** The first row that is in view. */
+/** The first row that is in view, not one around it: earlier rows may be added inside an open sub-agent. */
 function topRow(box: HTMLElement): HeldRow | null {
   const edge = topOf(box);
   const rows = [...box.querySelectorAll<HTMLElement>('[data-row]')];
-  const row = rows.find((one) => one.getBoundingClientRect().bottom > edge);
+  const row = rows.find(
+    (one) => one.getBoundingClientRect().bottom > edge && one.querySelector('[data-row]') === null,
+  );
   return row ? { key: row.dataset.item!, top: topOf(row) } : null;
 }
 
