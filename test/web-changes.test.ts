@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
 import {
   browserTest,
@@ -30,6 +31,7 @@ afterAll(async () => {
   await plane.close();
 });
 
+const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const slow = { timeout: 30_000 };
 
 browserTest('comments on lines survive a reload, and are sent to the agent as one prompt', async () => {
@@ -148,6 +150,42 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
     ],
   ]);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
+});
+
+browserTest('names and commands with letters of two scripts work in links and as copies', async () => {
+  const name = 'отчёт_v2.md';
+  const workdir = makeRepository(join(plane.work, 'reports'), { [name]: 'old\n' });
+  // A shorter diff is shown in the conversation.
+  const text = Array.from({ length: 60 }, (_, at) => `new ${at}\n`).join('');
+  await writeFile(join(workdir, name), text);
+  const command = `cat ${name}`;
+  const updates = [
+    {
+      ...{ sessionUpdate: 'tool_call', toolCallId: 'edit', title: 'Edit', kind: 'edit', status: 'completed' },
+      content: [{ type: 'diff', path: join(workdir, name), oldText: 'old\n', newText: text }],
+    },
+    {
+      toolCall: { toolCallId: 'run', title: 'Run', kind: 'execute', rawInput: { command } },
+      options: [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }],
+    },
+  ];
+  const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([updates])];
+  const agent = await plane.agent(argv, { protocol: 'acp', prompt: 'Begin', workdir });
+  const { page } = await browser.open(plane);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent.id}/conversation`);
+  const card = page.getByRole('article');
+  await card.getByText('⟦U+043E⟧').first().waitFor(slow);
+  await card.getByRole('button', { name: 'Copy' }).first().click();
+  await card.getByRole('button', { name: 'Copied' }).waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(command);
+
+  await page.getByRole('log').getByRole('button', { name: 'edit Edit' }).click();
+  await page.getByRole('link', { name: 'Open in Changes' }).click();
+  await page.getByRole('article', { name: '⟦U+043E⟧' }).getByText('new 59').waitFor(slow);
+  expect(new URL(page.url()).searchParams.get('file')).toBe(name);
+  expect(await page.getByRole('article').count()).toBe(1);
 });
 
 browserTest('hidden characters in files, lines and the branch are shown as code points', async () => {

@@ -3,13 +3,18 @@ import { Copy } from '../ui/copy.tsx';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 import { GrowingText } from './growing-text.tsx';
 
-/** `grows`: more of the text may follow. */
+/**
+ * `shown`: the text with its hidden characters made visible; the button copies the text itself. `grows`: more of the text may
+ * follow.
+ */
 export function CodeBlock({
   text,
+  shown = text,
   language,
   grows = false,
 }: {
   text: string;
+  shown?: string;
   language?: string;
   grows?: boolean;
 }) {
@@ -24,7 +29,7 @@ export function CodeBlock({
       </figcaption>
       <ScrollBox label="Code">
         <pre className="w-max min-w-full p-3 font-mono text-sm" dir="ltr">
-          <code>{grows ? <GrowingText text={text} between="lines" /> : text}</code>
+          <code>{grows ? <GrowingText text={shown} between="lines" /> : shown}</code>
         </pre>
       </ScrollBox>
     </figure>

@@ -4,7 +4,7 @@ import { mergeCall } from '../../acp/transcript/calls.ts';
 import type { Permission } from '../../acp/transcript/items.ts';
 import { reviewRecord } from '../../testing/review-record.ts';
 import type { ReviewRecord } from '../api/queries.ts';
-import { relativePath } from './paths.ts';
+import { pathInFolder, relativePath } from './paths.ts';
 import {
   commonOptions,
   findCommand,
@@ -98,6 +98,9 @@ test('a path is relative inside the folder, and complete outside it', () => {
   for (const path of ['/reposhop/b.ts', '/etc/passwd', '/repo/../etc/passwd']) {
     expect(relativePath(path, '/repo')).toBe(path);
   }
+  // Names are escaped for display only.
+  expect(relativePath('/repo/отчёт_v2.md', '/repo')).toContain('⟦U+043E⟧');
+  expect(pathInFolder('/repo/отчёт_v2.md', '/repo')).toBe('отчёт_v2.md');
 });
 
 test('a sub-agent’s review names the sub-agent, with hidden characters made visible', () => {

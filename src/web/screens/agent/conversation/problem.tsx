@@ -76,7 +76,7 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
       <p className="font-medium text-failed">
         {agent.name} failed{describeEnd(agent) && `: ${describeEnd(agent)}`}
       </p>
-      {stderr && <CodeBlock text={escapeHidden(stderr)} language="stderr" />}
+      {stderr && <CodeBlock text={stderr} shown={escapeHidden(stderr)} language="stderr" />}
       <div className="flex flex-wrap gap-2">
         {/* Wider screens have it in the header. */}
         <Button

@@ -20,7 +20,7 @@ import type { Tool, ToolStatus } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
-import { relativePath } from '../../../reviews/paths.ts';
+import { pathInFolder, relativePath } from '../../../reviews/paths.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
 import { findCommand } from '../../../reviews/review-view.ts';
 import { plainText } from '../../../transcript/ansi.ts';
@@ -268,7 +268,7 @@ function InChanges({ diff, folder }: { diff: Diff; folder: Folder }) {
     <Link
       to="/agents/$agent_id/$tab"
       params={{ agent_id: folder.agent_id, tab: 'changes' }}
-      search={{ file: relativePath(diff.path, folder.workdir) }}
+      search={{ file: pathInFolder(diff.path, folder.workdir) }}
       className="underline"
     >
       Open in Changes
