@@ -20,10 +20,26 @@ export function addJsonCommand(parent: Command, usageText: string, description: 
 
 /** Adds a command that talks to the plane. */
 export function remote(parent: Command, usageText: string, description: string): Command {
-  return withLocal(addJsonCommand(parent, usageText, description)).option(
-    '--url <url>',
-    'URL of the plane (SVC_URL)',
-  );
+  return withPlane(addJsonCommand(parent, usageText, description));
+}
+
+/** Adds a command that talks to the plane and prints bytes. `for_json`: the command that the error for `--json` names. */
+export function remoteBytes(
+  parent: Command,
+  usageText: string,
+  description: string,
+  for_json: string,
+): Command {
+  const command = withPlane(parent.command(usageText).description(description));
+  // Declared, because it may come before the command, and for an error that says more than `unknown option`.
+  return command.addOption(new Option('--json').hideHelp()).hook('preAction', () => {
+    const { json } = command.opts<{ json?: boolean }>();
+    if (json) throw usage(`svc ${parent.name()} ${command.name()} takes no --json; use ${for_json}`);
+  });
+}
+
+function withPlane(command: Command): Command {
+  return withLocal(command).option('--url <url>', 'URL of the plane (SVC_URL)');
 }
 
 /** Adds a command that reads this machine's configuration. */

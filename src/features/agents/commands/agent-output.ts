@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
-import { failed, withStartHint } from '../../../cli/failure.ts';
-import { integer, remote } from '../../../cli/options.ts';
+import { failed, usage, withStartHint } from '../../../cli/failure.ts';
+import { integer, remote, remoteBytes } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { openStdin } from '../../../cli/prompt.ts';
 import { printable, TerminalFilter } from '../../../cli/terminal.ts';
@@ -30,30 +30,37 @@ function addInput(agents: Command, context: Context): void {
     .option('-n, --no-newline', 'do not end the text with a newline')
     .action(async (ref: string, text: string | undefined, options: Options & Input) => {
       const api = await connect(context, options);
-      const { id } = await findAgent(api, ref);
-      const send = (data: string, eof: boolean) => {
-        const call = { params: { agent_id: id }, body: { data, eof }, idempotency_key: crypto.randomUUID() };
-        return withStartHint(ref, api.callWithRetry('sendInput', call));
+      let agent = await findAgent(api, ref);
+      const params = { agent_id: agent.id };
+      const send = async (data: string, eof: boolean) => {
+        const call = { params, body: { data, eof }, idempotency_key: crypto.randomUUID() };
+        agent = await withStartHint(ref, api.callWithRetry('sendInput', call));
       };
-      if (text !== undefined) {
-        await send(options.newline ? `${text}\n` : text, options.eof ?? false);
-        return;
-      }
-      const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-      const decode = (chunk?: Uint8Array) => {
-        try {
-          return decoder.decode(chunk, { stream: chunk !== undefined });
-        } catch {
-          throw failed('standard input is not UTF-8 text: the rest is not sent');
-        }
-      };
-      for await (const chunk of openStdin(io)) {
-        const piece = typeof chunk === 'string' ? chunk : decode(chunk);
-        for (const part of parts(piece)) await send(part, false);
-      }
-      decode();
-      if (options.eof) await send('', true);
+      if (text !== undefined) await send(options.newline ? `${text}\n` : text, options.eof ?? false);
+      else await copyStdin(io, send, options.eof ?? false);
+      if (options.json) await printJson(io, agent);
     });
+}
+
+async function copyStdin(
+  io: Io,
+  send: (data: string, eof: boolean) => Promise<void>,
+  eof: boolean,
+): Promise<void> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  const decode = (chunk?: Uint8Array) => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch {
+      throw failed('standard input is not UTF-8 text: the rest is not sent');
+    }
+  };
+  for await (const chunk of openStdin(io)) {
+    const piece = typeof chunk === 'string' ? chunk : decode(chunk);
+    for (const part of parts(piece)) await send(part, false);
+  }
+  decode();
+  if (eof) await send('', true);
 }
 
 function addSessions(agents: Command, context: Context): void {
@@ -84,12 +91,12 @@ function addSessions(agents: Command, context: Context): void {
 
 function addOutput(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'output <agent>', 'print the raw output of one session')
+  remoteBytes(agents, 'output <agent>', 'print the raw output of one session', 'svc logs --json')
     .option('--session <id>', 'the session; default: the latest')
     .option('--stream <name>', 'only stdout, or only stderr')
     .option('--tail <bytes>', 'only the last bytes', integer)
     .option('--raw', 'do not filter terminal output')
-    .action(async (ref: string, options: Options & Output) => {
+    .action(async (ref: string, options: ApiOptions & Output) => {
       checkStream(options.stream);
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
@@ -126,6 +133,7 @@ function addChanges(agents: Command, context: Context): void {
   remote(agents, 'changes <agent>', 'list what an agent changed in its workdir')
     .option('--patch', 'print one patch for git apply, including binary files')
     .action(async (ref: string, options: Options & { patch?: boolean }) => {
+      if (options.patch && options.json) throw usage('give either --patch or --json');
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       if (options.patch) {
