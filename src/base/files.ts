@@ -81,3 +81,8 @@ export function ignoreErrors(step: () => void): void {
     step();
   } catch {}
 }
+
+/** Whether a disk is full or fails, so that nothing can be stored on it now. */
+export function isDiskError(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS'].includes((error as NodeJS.ErrnoException).code ?? '');
+}

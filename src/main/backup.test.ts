@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -184,9 +185,31 @@ test('after a restore, followers of the fleet feed are told to read everything a
   expect(text).toContain('"code":"reset"');
 });
 
+test('numbers of streams are not used again if the same backup is restored twice', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  const add = async (store: Store) => {
+    const feed = new Feed({ store, clock: { now: () => now } });
+    feed.close();
+    await store.write((tx) => feed.append(tx, 'agent', 'usr_1', {}));
+    const [entry] = await store.read((reader) => reader.all(reader.sql.selectFrom('feed').select('id')));
+    return entry!.id;
+  };
+  const ids = [await withStore(add)];
+  for (let at = 0; at < 2; at++) {
+    await restore(data, file, now + at * 1000);
+    ids.push(await withStore(add));
+  }
+  expect(new Set(ids).size).toBe(3);
+});
+
 test('backups to one file do not disturb each other, and what a killed one left is removed', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
-  mkdirSync(join(data, `backup-${spawnSync('true').pid}-abc`));
+  const left = [join(data, 'backup-abcdef'), `${file}.backup-abcdef.part`];
+  for (const path of left) {
+    mkdirSync(path);
+    utimesSync(path, 0, 0);
+  }
   const outcomes = await Promise.allSettled([1, 2].map(() => backup(data, file, '1.0.0', now)));
   expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   expect(readdirSync(top).sort()).toEqual(['copy.tar.gz', 'data']);

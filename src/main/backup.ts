@@ -27,6 +27,7 @@ import { Problem } from '../core/problem.ts';
 import { systemTool } from '../node/processes/tools.ts';
 import { copyDatabase, findDamage, isTooNew, segmentPaths, skipLogNumbers } from '../store/copy.ts';
 import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
+import { limits } from './limits.ts';
 import { lockDataDir } from './lock.ts';
 
 const manifestSchema = z.object({
@@ -56,8 +57,8 @@ export async function backup(
 ): Promise<{ file: string; bytes: number }> {
   if (existsSync(file)) throw refused(`${file} already exists; it was not changed`);
   if (!existsSync(join(data_dir, DATABASE_FILE))) throw refused(`${data_dir} contains no database`);
-  await removeAbandoned(data_dir);
-  const staging = await mkdtemp(join(data_dir, `backup-${process.pid}-`));
+  await removeAbandoned(data_dir, file);
+  const staging = await mkdtemp(join(data_dir, 'backup-'));
   const part = `${file}.${basename(staging)}.part`;
   try {
     const copy = join(staging, DATABASE_FILE);
@@ -89,21 +90,19 @@ async function publish(part: string, file: string): Promise<void> {
   }
 }
 
-/** Deletes what backups left that were killed. It keeps the files of logs from being deleted. */
-async function removeAbandoned(data_dir: string): Promise<void> {
-  for (const name of await readdir(data_dir)) {
-    const pid = Number(/^backup-(\d+)-/.exec(name)?.[1]);
-    if (pid > 0 && !isRunning(pid)) await rm(join(data_dir, name), { recursive: true, force: true });
-  }
-}
-
-/** Another program may have the number of one that has ended. */
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+/** Deletes what backups left that were killed: their copies, which keep the files of logs from being deleted, and parts of `file`. */
+async function removeAbandoned(data_dir: string, file: string): Promise<void> {
+  const isPart = (name: string) => name.startsWith(`${basename(file)}.backup-`) && name.endsWith('.part');
+  for (const [folder, isOurs] of [
+    [data_dir, (name: string) => name.startsWith('backup-')],
+    [dirname(file), isPart],
+  ] as const) {
+    for (const name of (await readdir(folder).catch(() => [])).filter(isOurs)) {
+      const path = join(folder, name);
+      const info = await stat(path).catch(() => null);
+      if (info !== null && Date.now() - info.mtimeMs > limits.backup_abandoned_ms)
+        await rm(path, { recursive: true, force: true });
+    }
   }
 }
 

@@ -20,6 +20,8 @@ export const limits = {
   requests_finish_ms: scaled(7_000),
   /** Interval at which the files of the public certificate are checked for changes. */
   public_certificate_check_ms: scaled(5_000),
+  /** At this age, what a backup has left is deleted by the next one. */
+  backup_abandoned_ms: 24 * 60 * 60 * 1000,
   /** How long a start waits for the lock on the data directory. */
   lock_wait_ms: 500,
   /** Interval between attempts to read the holder of the lock. */

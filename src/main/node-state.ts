@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { KeyedQueue } from '../base/async.ts';
-import { writeFileAtomic } from '../base/files.ts';
+import { isDiskError, writeFileAtomic } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import type { LinkPosition } from '../link/wire.ts';
 import { limits } from './limits.ts';
@@ -12,9 +12,6 @@ const stateSchema = z.object({
   disk_id: z.string(),
   latest: z.object({ plane_id: z.string(), incarnation: z.number(), epoch: z.number() }).nullable(),
 });
-
-/** Codes of errors with which a disk cannot store anything. */
-const DISK_ERRORS: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS'];
 
 /** The id of the node's disk, and the position of the latest link. */
 export class NodeState {
@@ -61,7 +58,7 @@ export class NodeState {
     try {
       await this.#write();
     } catch (error) {
-      if (!DISK_ERRORS.includes((error as NodeJS.ErrnoException).code)) throw error;
+      if (!isDiskError(error)) throw error;
       this.#log.error({ err: error }, 'cannot store the position of the link; trying again');
       this.#setAgain();
     }

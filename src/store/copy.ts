@@ -9,7 +9,7 @@ import { Connection } from './connection.ts';
 import { quickCheck } from './integrity.ts';
 import { limits } from './limits.ts';
 import { migrations, schemaVersion } from './migrate.ts';
-import { recordRestore, skipNumbers, skipStreamNumbers } from './restored.ts';
+import { recordRestore, skipNumbers, skipStreamNumbers, streamed_tables } from './restored.ts';
 import { WriteTransaction } from './transaction.ts';
 
 /** Writes a snapshot of `from` to the new file `to` (mode 0600). On an error, deletes `to` and throws. */
@@ -67,7 +67,7 @@ export function findDamage(path: string): string[] {
  * agent, they skip far ahead. So do the numbers of other streams.
  */
 export async function skipLogNumbers(copy: string, replaced: string | null, now_ms: number): Promise<void> {
-  const replaced_heads = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;
+  const old = replaced !== null && existsSync(replaced) ? numbersOf(replaced) : null;
   const jump = limits.restore_jump_events;
   const db = new DatabaseSync(copy);
   try {
@@ -79,12 +79,14 @@ export async function skipLogNumbers(copy: string, replaced: string | null, now_
     for (const { id, num, last_seq } of heads) {
       const log = { agent_num: Number(num), last_seq: Number(last_seq) };
       const far_ahead = log.last_seq + jump;
-      const skip_to_seq = replaced_heads?.get(String(id)) ?? far_ahead;
+      const skip_to_seq = old?.heads.get(String(id)) ?? far_ahead;
       await skipNumbers(writer, log, skip_to_seq, now_ms);
     }
     await skipStreamNumbers(writer, async (table) => {
-      db.prepare('UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ?').run(jump, table);
-      return Number(db.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(table)?.seq ?? 0);
+      const last = Math.max(lastNumber(db, table), old?.streams.get(table) ?? 0) + jump;
+      db.prepare('DELETE FROM sqlite_sequence WHERE name = ?').run(table);
+      db.prepare('INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)').run(table, last);
+      return last;
     });
     await recordRestore(writer, now_ms);
     db.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
@@ -93,8 +95,8 @@ export async function skipLogNumbers(copy: string, replaced: string | null, now_
   }
 }
 
-/** The last number of every agent's log, by agent id; null if the database is missing, damaged or unreadable. */
-function headsOf(path: string): Map<string, number> | null {
+/** The last numbers of a database: of every agent's log, by agent id, and of streams; null if it is missing, damaged or unreadable. */
+function numbersOf(path: string): { heads: Map<string, number>; streams: Map<string, number> } | null {
   try {
     const db = new DatabaseSync(path, { readOnly: true });
     try {
@@ -102,11 +104,19 @@ function headsOf(path: string): Map<string, number> | null {
       const rows = db
         .prepare('SELECT agents.id, last_seq FROM heads JOIN agents ON agents.num = agent_num')
         .all();
-      return new Map(rows.map((row) => [String(row.id), Number(row.last_seq)]));
+      return {
+        heads: new Map(rows.map((row) => [String(row.id), Number(row.last_seq)])),
+        streams: new Map(streamed_tables.map((table) => [table, lastNumber(db, table)])),
+      };
     } finally {
       db.close();
     }
   } catch {
     return null;
   }
+}
+
+/** The last number that a table has assigned. */
+function lastNumber(db: DatabaseSync, table: string): number {
+  return Number(db.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(table)?.seq ?? 0);
 }

@@ -40,7 +40,7 @@ export const limits = {
   store_worker_idle_ms: 5_000,
   /** How long readers wait before they ask again which numbers are settled, while a transaction keeps numbers open. */
   settle_ms: 10,
-  /** After a restore without the old database, event numbers continue this far ahead. */
+  /** After a restore, numbers continue this far ahead: those of streams, and those of logs that the old database does not know. */
   restore_jump_events: 1_000_000_000,
   /** Rows that a move to another database copies at once. */
   transfer_rows: 256,

@@ -10,7 +10,7 @@ import { isLive } from './records.ts';
  * disappear. Throws `agent is running`, and what `remove` throws.
  */
 export async function whileStopped<T>(
-  { store, clock, deleting }: AgentCore,
+  { store, deleting }: AgentCore,
   find: (reader: Reader) => Promise<AgentRow>,
   remove: (row: AgentRow) => Promise<T>,
 ): Promise<T> {
@@ -21,7 +21,7 @@ export async function whileStopped<T>(
     const row = await store.write(async (tx) => {
       const found = await find(tx);
       if (isLive(found)) throw problems.agentRunning();
-      updateAgent(tx, found.num, { updated_at: clock.now() });
+      updateAgent(tx, found.num, { updated_at: found.updated_at });
       return found;
     });
     return await remove(row);

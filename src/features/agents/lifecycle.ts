@@ -5,6 +5,7 @@
 
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
+import { isDiskError } from '../../base/files.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Link, Node, StopReport } from '../../core/node.ts';
@@ -258,7 +259,7 @@ export class Lifecycle {
           .input(session_id, payload.offset, data, payload.eof)
           .catch((error: unknown) => {
             // The stop, which comes after it, must not wait for input that the node cannot store.
-            if (session.stopping === 1 && !isUnreachable(error)) throw problems.agentNotRunning();
+            if (session.stopping === 1 && isDiskError(error)) throw problems.agentNotRunning();
             throw error;
           });
         failpoint('stdin_written');
@@ -470,12 +471,16 @@ function isUnknownSession(error: unknown): boolean {
   return error instanceof Problem && error.code === 'session_not_found';
 }
 
-/** False only if the node says that it does not have the session. */
-function hasSession(node: Node, session_id: string): Promise<boolean> {
-  return node.read(session_id, 'stdout', 0, 1).then(
-    () => true,
-    (error: unknown) => !isUnknownSession(error),
-  );
+/** Throws if the node cannot say whether it has the session. */
+async function hasSession(node: Node, session_id: string): Promise<boolean> {
+  try {
+    await node.read(session_id, 'stdout', 0, 1);
+    return true;
+  } catch (error) {
+    if (isUnknownSession(error)) return false;
+    if (error instanceof Problem && error.code === problems.outputLost().code) return true;
+    throw error;
+  }
 }
 
 function liveSession(row: AgentRow): string {

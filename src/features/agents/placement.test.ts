@@ -227,6 +227,8 @@ test('only one of several concurrent deletions removes the worktree', async () =
 
 test('an agent cannot start while its worktree is removed, and can if the removal fails', async () => {
   const agent = await inWorktree(ANA, '/trees/feature');
+  const { updated_at } = await fixture.get(agent.id);
+  await fixture.advanceClock(1000);
   const removal = Promise.withResolvers<never>();
   const removing = vi.spyOn(node.folders, 'removeWorktree').mockReturnValueOnce(removal.promise);
   const deletion = remove(ANA, agent.id);
@@ -235,6 +237,8 @@ test('an agent cannot start while its worktree is removed, and can if the remova
   await expect(start()).rejects.toMatchObject({ code: 'agent_being_deleted' });
   removal.reject(problems.nodeUnreachable());
   await expect(deletion).rejects.toMatchObject({ code: 'node_unreachable' });
+  // Otherwise, the next sweep would leave it alone.
+  expect((await fixture.get(agent.id)).updated_at).toBe(updated_at);
   expect(await start()).toMatchObject({ status: 'running' });
 });
 

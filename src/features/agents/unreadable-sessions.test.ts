@@ -49,20 +49,21 @@ test('a stop does not wait for input that the node cannot store', async () => {
   await fixture.until(id, 'cancelled');
 });
 
-test('a repeated start does not fail because of its workdir while the node cannot read the session', async () => {
+test('a repeated start waits until the node can say whether the session exists', async () => {
   const { node } = fixture;
   const agent = await fixture.create();
   node.start = unreadable;
   await expect(fixture.agents.start(ANA, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
-  const { resolve } = node.folders;
   node.folders.resolve = async () => {
     throw problems.workdirMissing();
   };
-  node.read = unreadable;
+  const read = vi.fn(unreadable);
+  node.read = read;
   const started = vi.fn(unreadable);
   node.start = started;
   fixture.core.outbox.retryNow('main');
-  await vi.waitFor(() => expect(started).toHaveBeenCalled(), SOON);
+  await vi.waitFor(() => expect(read).toHaveBeenCalled(), SOON);
   expect(await fixture.get(agent.id)).toMatchObject({ pending: 'start', reason: null });
-  node.folders.resolve = resolve;
+  // The folder was refused, so nothing may run in it.
+  expect(started).not.toHaveBeenCalled();
 });

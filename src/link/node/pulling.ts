@@ -51,6 +51,8 @@ export async function* servePull(
 class Pull {
   readonly #node: Pick<Node, 'read'>;
   readonly #log: Logger;
+  /** The streams whose last read failed, each with its session. Logged once. */
+  readonly #unreadable = new Set<string>();
   /** New reads, and long-poll reads whose stream may have grown. */
   readonly #fresh: Reading[] = [];
   /** The rest of long reads. */
@@ -141,6 +143,7 @@ class Pull {
       try {
         const into = this.#buffer.subarray(bytes, bytes + max);
         const data = (await this.#node.read(session_id, stream, from, max, into)) as Uint8Array<ArrayBuffer>;
+        this.#unreadable.delete(`${session_id} ${stream}`);
         reading.from += data.length;
         reading.left -= data.length;
         this.#window.sent(data.length);
@@ -163,7 +166,9 @@ class Pull {
   /** A spool that cannot be read must not end the link, which all sessions share. */
   #problemOf(error: unknown, { session_id, stream }: Reading): Problem {
     if (error instanceof Problem) return error;
-    this.#log.error({ session_id, stream, err: error }, 'cannot read output');
+    const key = `${session_id} ${stream}`;
+    if (!this.#unreadable.has(key)) this.#log.error({ session_id, stream, err: error }, 'cannot read output');
+    this.#unreadable.add(key);
     return problems.outputUnreadable();
   }
 }

@@ -11,6 +11,8 @@ import { LazyDialog } from '../ui/lazy-dialog.tsx';
 import { Clock } from '../ui/time.tsx';
 
 const CHECK_INTERVAL_MS = 30_000;
+/** This long before the end, not even an open dialog defers the prompt. */
+const LAST_MS = 3 * 60_000;
 
 export function Renewal() {
   const now = useSession();
@@ -22,9 +24,7 @@ export function Renewal() {
       if (document.visibilityState !== 'visible') return;
       const held = session.get();
       const is_ending = held !== null && isEnding(held, Date.now());
-      // A dialog would take the focus, and with it the rest of what the user types.
-      const first = isTyping({ target: document.activeElement }) ? 'bar' : 'dialog';
-      setPrompt((before) => (is_ending ? (before ?? first) : null));
+      setPrompt((before) => (is_ending ? (before ?? promptFor(held)) : null));
       void renewIfDue();
     };
     check();
@@ -43,6 +43,15 @@ export function Renewal() {
   if (prompt === 'bar')
     return <RenewalBar ends_at={now.expires_at} onRenew={() => setPrompt('dialog')} onLater={onLater} />;
   return <RenewalPrompt username={now.user.username} ends_at={now.expires_at} onLater={onLater} />;
+}
+
+/** A dialog would take the focus, and with it the rest of what the user types. Null: it has to wait. */
+function promptFor({ expires_at }: { expires_at: number }): 'bar' | 'dialog' | null {
+  const focused = document.activeElement;
+  if (!isTyping({ target: focused })) return 'dialog';
+  // A bar cannot be reached from an open dialog.
+  if (focused?.closest('[role="dialog"]') == null) return 'bar';
+  return expires_at - Date.now() < LAST_MS ? 'dialog' : null;
 }
 
 function RenewalBar({

@@ -7,19 +7,19 @@ type Press = Pick<KeyboardEvent, 'target'> & Partial<Pick<KeyboardEvent, 'timeSt
 
 /** After this pause, a press is no longer meant for the text field that has disappeared. */
 const STILL_TYPING_MS = 1_500;
-/** The field into which the last character was typed, and when. */
+/** The field in which a key was pressed last, and when. */
 let typed: { field: HTMLElement; at: number } | null = null;
 
 globalThis.document?.addEventListener('keydown', noteTyping, { capture: true });
 globalThis.document?.addEventListener('pointerdown', () => (typed = null), { capture: true });
 
 function noteTyping(event: KeyboardEvent): void {
-  // Browsers that fill in a form send events without a key.
-  const is_character = isComposing(event) || (event.key?.length === 1 && !hasModifier(event));
   const target = event.target as HTMLElement;
-  if (isField(target) && is_character) typed = { field: target, at: event.timeStamp };
+  // They also remove fields, and what is pressed next is meant for the page.
+  const leaves = /^(Enter|Escape|Tab)$/.test(event.key) && !isComposing(event);
+  if (leaves) typed = null;
+  else if (isField(target)) typed = { field: target, at: event.timeStamp };
   else if (typed !== null && continuesTyping(event)) typed.at = event.timeStamp;
-  // Enter and Esc also remove fields, and what is pressed next is meant for the page.
   else typed = null;
 }
 
