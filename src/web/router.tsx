@@ -297,7 +297,8 @@ export const router = createRouter({
   ]),
   context: { queries },
   defaultPreload: 'intent',
-  scrollRestoration: true,
+  // A page with a link to an event scrolls to it itself.
+  scrollRestoration: ({ location }) => !/^e\d/.test(location.hash),
   defaultPendingMs: 200,
   // The default is half a second, for which a slow phone would show a skeleton instead of data that it has.
   defaultPendingMinMs: 0,
