@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Folders } from '../src/core/node.ts';
+import { limits } from '../src/features/runs/limits.ts';
 import type { LocalNode } from '../src/node/node.ts';
 import { EXAMPLE_AGENT } from '../src/testing/example-agent.ts';
 import { ANA, FeaturesFixture, SOON } from '../src/testing/features-fixture.ts';
@@ -135,6 +136,7 @@ test('an attempt that exceeds its timeout is stopped before the retry', { timeou
   });
   await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
   await fixture.advanceClock(31_000);
+  await fixture.advanceClock(limits.timeouts_after_start_ms);
   await untilRun(fixture, run_id, 'completed');
   const { a } = await stepsOfRun(fixture, run_id);
   expect(a).toMatchObject({ attempt: 2, output: 'quick\n' });
@@ -190,6 +192,7 @@ longTest('an attempt that ignores its timeout is killed before the retry', { tim
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(1), SOON);
   await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
   await fixture.advanceClock(31_000);
+  await fixture.advanceClock(limits.timeouts_after_start_ms);
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(2), { timeout: 50_000 });
   await untilRun(fixture, run_id, 'completed');
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });

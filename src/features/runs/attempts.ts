@@ -6,15 +6,17 @@
  *        ▲               │
  *        └── reassign ───┘
  */
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import type { TimerPayloads } from '../../work/timers.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
 import { findAgent, findSession } from '../agents/queries/agents.ts';
 import { endTurn } from '../conversations/driver.ts';
 import { deletePrompt, findPrompt } from '../conversations/queries.ts';
+import { limits } from './limits.ts';
 import { type Attempt, attemptOfNum, endAttempt, updateAttempt } from './queries/attempts.ts';
 import { runOfNum } from './queries/runs.ts';
 import { findStep, updateStep } from './queries/steps.ts';
@@ -22,6 +24,8 @@ import type { AttemptTarget, GraphEvent } from './rules/graph.ts';
 import { isStepOver } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
 import { hasOutputCapacity } from './step-io.ts';
+
+type StepTimeout = TimerPayloads['step_timeout'];
 
 /** How an attempt ended. `output`: any JSON value. */
 export type Outcome =
@@ -34,11 +38,14 @@ export class Attempts {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
   readonly #scheduler: Scheduler;
+  /** Unix ms. */
+  readonly #opened_at: number;
 
   constructor(core: AgentCore, lifecycle: Lifecycle, scheduler: Scheduler) {
     this.#core = core;
     this.#lifecycle = lifecycle;
     this.#scheduler = scheduler;
+    this.#opened_at = core.clock.now();
   }
 
   /** Records that the attempt's process or turn has started. Idempotent. */
@@ -50,7 +57,7 @@ export class Attempts {
     if (target.kind === 'round') return;
     const timeout_seconds = (await findStep(tx, run_num, target.step_key))?.timeout_seconds ?? null;
     if (timeout_seconds !== null)
-      await this.#setTimeout(tx, attempt, timeout_seconds, timeout_seconds * 1000);
+      await this.#setTimeout(tx, attempt, { timeout_seconds }, timeout_seconds * 1000);
     const { step_key, attempt: number } = target;
     await this.#apply(tx, attempt, { kind: 'step_running', step_key, attempt: number });
   }
@@ -107,22 +114,40 @@ export class Attempts {
     const row = await findAgent(tx, agent_id);
     if (!row?.session_id || row.session_state === 'ended') return;
     if ((await findSession(tx, row.session_id))!.stopping === 1) return;
-    await this.#lifecycle.enqueueStop(tx, row, SERVICE, limits.stop_grace_ms);
+    await this.#lifecycle.enqueueStop(tx, row, SERVICE, sharedLimits.stop_grace_ms);
   }
 
-  /** Fails an attempt that exceeded the time limit of its step. */
-  async timedOut(tx: Tx, attempt_num: number, timeout_seconds: number): Promise<void> {
+  /** Fails an attempt that exceeded the time limit of its step, unless it may have ended in time. */
+  async timedOut(tx: Tx, attempt_num: number, timeout: StepTimeout): Promise<void> {
     const attempt = await attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.ended) return;
-    // The attempt may have ended in time on a node that cannot report it now.
-    const out_of_reach = (await findAgent(tx, attempt.agent_id))?.stale_since != null;
-    if (out_of_reach) {
-      await this.#setTimeout(tx, attempt, timeout_seconds, limits.node_suspect_ms);
+    const wait = await this.#waitForEnd(tx, attempt, timeout);
+    if (wait !== null) {
+      await this.#setTimeout(tx, attempt, wait.timeout, wait.ms);
       return;
     }
+    const { timeout_seconds } = timeout;
     const error_text = `timed out after ${timeout_seconds} s`;
     await this.cancel(tx, attempt);
     await this.#apply(tx, attempt, toGraphEvent(attempt.target, { kind: 'failed', error_text }));
+  }
+
+  /** How long to wait for an end that has not been processed, and with which timer; null if there is none. */
+  async #waitForEnd(
+    tx: Tx,
+    { agent_id, session_id, started_at }: Attempt,
+    timeout: StepTimeout,
+  ): Promise<{ ms: number; timeout: StepTimeout } | null> {
+    const soon = { ms: sharedLimits.node_suspect_ms, timeout };
+    // Its node cannot report it now.
+    if ((await findAgent(tx, agent_id))?.stale_since != null) return soon;
+    // Only the output has not been read.
+    for (const kind of ['collect', 'collect_message'] as const) {
+      if (session_id !== null && (await this.#core.outbox.isPending(tx, session_id, kind))) return soon;
+    }
+    // It may have ended while no plane was running, and nodes report that only now.
+    if (timeout.waited || started_at === null || started_at >= this.#opened_at) return null;
+    return { ms: limits.timeouts_after_start_ms, timeout: { ...timeout, waited: true } };
   }
 
   /** `output`: the run's output if the event completes the run. */
@@ -130,9 +155,9 @@ export class Attempts {
     if (await isCurrent(tx, attempt)) await this.#scheduler.apply(tx, attempt.run_num, event, { output });
   }
 
-  async #setTimeout(tx: Tx, { num }: Attempt, timeout_seconds: number, wait_ms: number): Promise<void> {
+  async #setTimeout(tx: Tx, { num }: Attempt, timeout: StepTimeout, wait_ms: number): Promise<void> {
     const due_at = this.#core.clock.now() + wait_ms;
-    await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
+    await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, timeout);
   }
 
   async #markEnded(tx: Tx, { num }: Attempt): Promise<void> {
@@ -147,7 +172,7 @@ export class Attempts {
     await AcpTransaction.run(this.#core, tx, session_id, async (transaction) => {
       if (transaction.state.turn?.prompt_id === prompt_id) await endTurn(transaction, null);
     });
-    const due_at = this.#core.clock.now() + limits.turn_cancel_ms;
+    const due_at = this.#core.clock.now() + sharedLimits.turn_cancel_ms;
     await this.#core.timers.set(tx, 'turn_cancel', session_id, due_at, { prompt_id });
   }
 }

@@ -13,6 +13,7 @@ import {
   stepsOfRun,
   untilRun,
 } from '../../testing/team-runs.ts';
+import { findSession, updateSession } from '../agents/queries/agents.ts';
 import { limits as conversationLimits } from '../conversations/limits.ts';
 import type { Member } from '../teams/rules/team.ts';
 import { limits } from './limits.ts';
@@ -129,6 +130,19 @@ test('a step whose agent dies during the turn requires input, and can be resumed
   expect(prompt.text).toContain('You are ann');
   endTurn(again, prompt.id);
   await untilRun(fixture, run_id, 'completed');
+});
+
+test('a member whose input was lost in a restore does its next step in a new session', async () => {
+  await beginRun(fixture, two);
+  const acp = await nextAcp();
+  const { id } = await prompted(acp);
+  await fixture.store.write(async (tx) =>
+    updateSession(tx, (await findSession(tx, acp.session_id))!.num, { stdin_lost: 1 }),
+  );
+  endTurn(acp, id);
+  const again = new ScriptedAcp(fixture, await nextSession(acp.session_id));
+  await again.openSession();
+  expect((await prompted(again)).text).toContain('Do B.');
 });
 
 test('an agent that dies before its prompt was sent has not started the step', async () => {

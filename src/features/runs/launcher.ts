@@ -87,14 +87,14 @@ export class Launcher {
 
   /**
    * Stops the agent's current session if it cannot receive the attempt. That applies to any session of a plain agent, and to
-   * a session that is being stopped or whose ACP connection failed.
+   * a session that is being stopped, whose ACP connection failed, or whose input was lost in a restore.
    */
   async #stopBusyAgent({ agent, member }: Launch): Promise<void> {
     if (!agent || !isLive(agent)) return;
     const { store } = this.#core;
     const takes_prompts = await store.read(async (reader) => {
-      const session = await findSession(reader, agent.session_id!);
-      return session?.stopping !== 1 && (await loadAcpState(reader, session!.num)).phase !== 'failed';
+      const { num, stopping, stdin_lost } = (await findSession(reader, agent.session_id!))!;
+      return stopping !== 1 && stdin_lost !== 1 && (await loadAcpState(reader, num)).phase !== 'failed';
     });
     if (memberKind(member) === 'acp' && takes_prompts) return;
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);

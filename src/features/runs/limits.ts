@@ -1,5 +1,6 @@
 /** Limits of the feature `runs`. Names end with their unit. */
 import { KIB, MIB } from '../../base/limits.ts';
+import { scaled } from '../../base/time-scale.ts';
 
 export const limits = {
   /** Shorter lists of dependencies are parsed each time instead of being cached. */
@@ -8,6 +9,11 @@ export const limits = {
   step_needs_cached_max: 64,
   /** Steps of members without ACP that a run executes at the same time. */
   run_plain_steps_max: 16,
+  /**
+   * How long the time limits of steps wait after a start of the plane for ends that were not reported: for longer than it takes until a
+   * silent node counts as unreachable.
+   */
+  timeouts_after_start_ms: scaled(60_000),
   /** Definitions of runs that are kept in memory. */
   run_specs_cached_max: 32,
   /** Reasons why a person should look at a run. Older ones are dropped. */

@@ -30,9 +30,16 @@ test('the cost of a run is the sum of what its agents report, per currency', () 
 });
 
 test('a run whose steps ask continues with their answers; one that waits without a question can be resumed', () => {
-  const run = { status: 'input_required', spec: { members: [], leader_member_id: null } } as never;
-  expect(runCommands(run, { steps: 2, questions: 1 })).toEqual(['cancel']);
-  expect(runCommands(run, { steps: 2, questions: 0 })).toEqual(['resume', 'cancel']);
+  const spec = { members: [], leader_member_id: null, steps: [{ step_key: 'a' }] };
+  const run = { status: 'input_required', spec } as never;
+  expect(runCommands(run, { questions: 1 })).toEqual(['cancel']);
+  expect(runCommands(run, { questions: 0 })).toEqual(['resume', 'cancel']);
+});
+
+test('people end a run whose team has neither steps nor an agent that leads, also if they have added steps to it', () => {
+  const spec = { members: [{ member_id: 'lead', agent: null }], leader_member_id: 'lead', steps: [] };
+  const run = { status: 'running', spec } as never;
+  expect(runCommands(run, { questions: 0 })).toEqual(['complete', 'fail', 'cancel']);
 });
 
 test('a step that runs needs the user while its agent waits for an answer', () => {

@@ -1,5 +1,6 @@
 /** Functions on the records of a run. Pure. */
 
+import { runMode } from '../../../features/runs/rules/run.ts';
 import type { Answered } from '../../api/client.ts';
 import type { AgentRecord, RunRecord } from '../../api/queries.ts';
 import { costText } from '../../ui/usage.ts';
@@ -17,7 +18,7 @@ export type RunCommand = 'cancel' | 'resume' | 'restart' | 'complete' | 'fail';
 /** The commands that a run accepts now, the most likely one first. A run whose steps ask continues with their answers. */
 export function runCommands(
   run: Pick<RunRecord, 'status' | 'spec'>,
-  { steps, questions }: { steps: number; questions: number },
+  { questions }: { questions: number },
 ): RunCommand[] {
   switch (run.status) {
     case 'completed':
@@ -28,19 +29,17 @@ export function runCommands(
     case 'input_required':
       return [
         ...(questions === 0 ? (['resume'] as const) : []),
-        ...(isLedExternally(run, steps) ? (['complete', 'fail'] as const) : []),
+        ...(isLedExternally(run) ? (['complete', 'fail'] as const) : []),
         'cancel',
       ];
     default:
-      return [...(isLedExternally(run, steps) ? (['complete', 'fail'] as const) : []), 'cancel'];
+      return [...(isLedExternally(run) ? (['complete', 'fail'] as const) : []), 'cancel'];
   }
 }
 
-/** Whether a person completes or fails the run, because it has no steps and no leader with an agent. */
-export function isLedExternally({ spec }: Pick<RunRecord, 'spec'>, steps: number): boolean {
-  if (steps > 0) return false;
-  const leader = spec.members.find(({ member_id }) => member_id === spec.leader_member_id);
-  return !leader?.agent;
+/** People complete or fail such a run, also after they have added steps. */
+function isLedExternally({ spec }: Pick<RunRecord, 'spec'>): boolean {
+  return runMode(spec) === 'outside';
 }
 
 export type StepCommand = 'start' | 'complete' | 'fail';

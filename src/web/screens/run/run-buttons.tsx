@@ -33,13 +33,12 @@ type Sending = { command: RunCommand } & CommandInput;
 
 interface RunButtonsProps {
   run: RunRecord;
-  steps: number;
   /** How many of its steps wait for an answer. */
   questions: number;
   ready: boolean;
 }
 
-export function RunButtons({ run, steps, questions, ready }: RunButtonsProps) {
+export function RunButtons({ run, questions, ready }: RunButtonsProps) {
   const queries = useQueryClient();
   const online = useOnline();
   const [confirming, setConfirming] = useState<RunCommand | null>(null);
@@ -56,7 +55,7 @@ export function RunButtons({ run, steps, questions, ready }: RunButtonsProps) {
   );
   const busy = act.isPending ? act.variables.command : null;
   // Which commands apply depends on the steps.
-  const commands = ready ? runCommands(run, { steps, questions }) : [];
+  const commands = ready ? runCommands(run, { questions }) : [];
   const press = (command: RunCommand) => {
     act.reset();
     if (command === 'complete' || command === 'fail' || command === 'cancel') setConfirming(command);

@@ -111,7 +111,6 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
       actions={
         <RunButtons
           run={run}
-          steps={steps.length}
           questions={steps.filter(({ status }) => status === 'input_required').length}
           ready={read.data !== undefined}
         />

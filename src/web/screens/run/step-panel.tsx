@@ -59,7 +59,9 @@ export function StepPanel({
           {step.started_at && <Duration from={step.started_at} to={step.ended_at} />}
           {step.max_attempts > 1 && step.attempt > 0 && (
             <span className="text-muted">
-              attempt {step.attempt}/{step.max_attempts}
+              attempt {step.attempt}
+              {/* A resumed run may try again as often. */}
+              {step.attempt <= step.max_attempts && ` of ${step.max_attempts}`}
             </span>
           )}
         </span>
