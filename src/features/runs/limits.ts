@@ -9,10 +9,7 @@ export const limits = {
   step_needs_cached_max: 64,
   /** Steps of members without ACP that a run executes at the same time. */
   run_plain_steps_max: 16,
-  /**
-   * How long the time limits of steps wait after a start of the plane for ends that were not reported: for longer than it takes until a
-   * silent node counts as unreachable.
-   */
+  /** How long time limits of steps wait after a start of the plane for ends that were not reported. Longer than `node_unreachable_ms`. */
   timeouts_after_start_ms: scaled(60_000),
   /** Definitions of runs that are kept in memory. */
   run_specs_cached_max: 32,
