@@ -172,6 +172,16 @@ test.each(ESCAPES)('redacts a secret that %j interrupts anywhere, however it is 
   expect(redactor.json(JSON.stringify({ text: every }))).toContain('[redacted:KEY]');
 });
 
+test('searches a read with many interrupted secrets in linear time', () => {
+  const redactor = Redactor.of([KEY])!;
+  const given = bytes('k3y\x1b[1;31m-of-mine'.repeat(50_000));
+  const began = performance.now();
+  const shown = Buffer.from(redactor.take(given, { last: true }).bytes).toString();
+  // In quadratic time, it takes more than ten times as long.
+  expect(performance.now() - began).toBeLessThan(4_000);
+  expect(shown === '\x1b[1;31m[redacted:KEY]'.repeat(50_000)).toBe(true);
+});
+
 test('a sequence within a secret does not form another secret with the text after it', () => {
   const redactor = Redactor.of([{ name: 'M', value: 'maaaaaaaam' }])!;
   expect(redactor.text('maaaaaaaa\x1b[0mmaaaaaaaam')).toBe('\x1b[0m[redacted:M]aaaaaaaam');

@@ -164,6 +164,8 @@ interface Found {
   mark: Buffer;
 }
 
+const NOT_SEARCHED: Found = { at: -1, end: -1, mark: Buffer.alloc(0) };
+
 /**
  * Bytes of a stream, searched both unchanged and without escape sequences, because sequences may interrupt a secret, and the
  * end of a sequence may be the beginning of a secret. Positions refer to the unchanged bytes.
@@ -173,6 +175,9 @@ class Source {
   readonly #bare: Unescaped | null;
   readonly #search: Search;
   readonly #last: boolean;
+  /** The matches found last, which stay valid until `find` passes them. Otherwise, many of one kind would take quadratic time. */
+  #whole: Found | null = NOT_SEARCHED;
+  #interrupted: Found | null = NOT_SEARCHED;
 
   constructor(data: Buffer, search: Search, last: boolean) {
     this.#data = data;
@@ -181,12 +186,20 @@ class Source {
     this.#last = last;
   }
 
-  /** The first secret at or after a position; of those that begin at the same position, the longest. */
+  /**
+   * The first secret at or after a position; of those that begin at the same position, the longest. Positions of later
+   * calls must not be smaller.
+   */
   find(from: number): Found | null {
-    const whole = this.#found(this.#search.find(this.#data, from), null);
     const bare = this.#bare;
+    let whole = this.#whole;
+    if (whole && whole.at < from) whole = this.#found(this.#search.find(this.#data, from), null);
+    this.#whole = whole;
     if (bare === null) return whole;
-    const interrupted = this.#found(this.#search.find(bare.bytes, bare.index(from)), bare);
+    let interrupted = this.#interrupted;
+    if (interrupted && interrupted.at < from)
+      interrupted = this.#found(this.#search.find(bare.bytes, bare.index(from)), bare);
+    this.#interrupted = interrupted;
     if (whole === null || interrupted === null) return whole ?? interrupted;
     if (whole.at !== interrupted.at) return whole.at < interrupted.at ? whole : interrupted;
     return whole.end > interrupted.end ? whole : interrupted;
