@@ -86,6 +86,18 @@ test('maps output positions to input positions', () => {
   expect(answer.sourceBytes(shown.length)).toBe(given.length);
 });
 
+test('names the end of the mark that a split would divide', () => {
+  const { bytes: out, markEnd } = Redactor.of([KEY])!.take(bytes('one k3y-\x1b[0mof-mine two'), {
+    last: true,
+  });
+  const shown = Buffer.from(out).toString();
+  expect(shown).toBe('one \x1b[0m[redacted:KEY] two');
+  const [from, to] = [shown.indexOf('\x1b'), shown.indexOf(' two')];
+  for (let count = 0; count <= shown.length; count++) {
+    expect(markEnd(count)).toBe(from < count && count < to ? to : count);
+  }
+});
+
 test('redacts the rest of a secret whose beginning is already in the output', () => {
   const redactor = Redactor.of([KEY])!;
   const answer = redactor.take(bytes('k3yk3y-of-mine, k3y-of-mine'), { shown: 6, last: false });

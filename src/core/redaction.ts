@@ -19,8 +19,9 @@ interface Pattern {
   mark: Buffer;
 }
 
-/** A mark and the sequences before it. It ends at `out_end`, and the replaced text was `more` bytes longer. */
+/** A mark and the sequences before it, and their place in the output. The replaced text was `more` bytes longer. */
 interface Edit {
+  out_from: number;
   out_end: number;
   more: number;
 }
@@ -32,6 +33,8 @@ export interface Redacted {
   held: number;
   /** How many input bytes the first `count` output bytes represent. A mark counts when it is complete. */
   sourceBytes(count: number): number;
+  /** `count`, or if a split after as many output bytes would divide a mark and the sequences before it, the mark's end. */
+  markEnd(count: number): number;
 }
 
 export interface RedactOptions {
@@ -87,7 +90,7 @@ export class Redactor {
       // Sequences are added before the mark, because the end of a sequence could form a secret with the text that follows.
       for (const sequence of source.sequences(found.at, found.end)) add(sequence);
       add(found.mark);
-      edits.push({ out_end: out, more: found.end - Math.max(found.at, shown) - (out - out_from) });
+      edits.push({ out_from, out_end: out, more: found.end - Math.max(found.at, shown) - (out - out_from) });
       copied = found.end;
       if (incomplete_from < found.end) incomplete_from = source.firstIncomplete(found.end);
     }
@@ -100,6 +103,8 @@ export class Redactor {
       held: data.length - incomplete_from,
       sourceBytes: (count) =>
         edits.reduce((sum, { out_end, more }) => (out_end <= count ? sum + more : sum), count),
+      markEnd: (count) =>
+        edits.find(({ out_from, out_end }) => out_from < count && count < out_end)?.out_end ?? count,
     };
   }
 

@@ -9,6 +9,7 @@ import { problems } from '../../core/problem.ts';
 import { Redactor } from '../../core/redaction.ts';
 import type { StreamSizes } from '../../core/session.ts';
 import type { IngestBatch, Store } from '../../store/store.ts';
+import { limits } from '../limits.ts';
 import { Ingest } from './ingest.ts';
 import type { IngestOptions, SessionCursor } from './source.ts';
 
@@ -298,6 +299,60 @@ test('the committed output does not depend on how a stream arrives or is read', 
     { numRuns: 150 },
   );
 });
+
+test('redacts full reads without newlines, and every commit covers whole secrets', async () => {
+  const secrets = [
+    { name: 'SHORT', value: 'sh0rt-k3y' },
+    { name: 'A_NAME_LONGER_THAN_ITS_VALUE', value: 'k3y-of-mine' },
+    { name: 'LONG', value: `l0ng-${'0123456789'.repeat(5)}-end` },
+  ];
+  const redactor = Redactor.of(secrets)!;
+  const redacted = (text: string) => redactor.take(Buffer.from(text, 'latin1'), { last: true }).bytes;
+  const value = fc.constantFrom(...secrets.map((secret) => secret.value));
+  const part = fc.oneof(
+    { weight: 3, arbitrary: value },
+    // The sequences within a secret, which precede its mark, can be longer than an event.
+    fc
+      .tuple(value, fc.constantFrom(1, 30, 20_000))
+      .map(([key, count]) => key.slice(0, 5) + '\x1b[1;31m'.repeat(count) + key.slice(5)),
+    fc.constantFrom('\xc3\xa9', '\r', 'k3y-', 'l0ng-0123'),
+    fc.integer({ min: 1, max: 60 }).map((count) => 'x'.repeat(count)),
+  );
+  const unit = fc.array(part, { minLength: 1, maxLength: 6 }).map((parts) => parts.join(''));
+  const size = fc.integer({ min: 1_000_000, max: 2_500_000 });
+  await fc.assert(
+    fc.asyncProperty(unit, size, fc.boolean(), async (unit, size, fails_once) => {
+      const whole = unit.repeat(Math.ceil(size / unit.length));
+      const spool = `committed${whole}`;
+      const commits: IngestBatch[] = [];
+      let fails = fails_once;
+      const commit = async (batch: IngestBatch) => {
+        if (fails && batch.from > 9) {
+          fails = false;
+          throw new Error('no space');
+        }
+        if (batch.from !== (commits.at(-1)?.to ?? 9)) throw new Error('stale');
+        commits.push(batch);
+      };
+      const { ingest, cursor, raw, ended } = world({ stdout: spool, stderr: '' }, commit, redactor);
+      ingest.follow('ses_1', [end({ stdout: spool.length, stderr: 0 })]);
+      await ended;
+      await ingest.close();
+      for (const [n, { from, to, tail, ends }] of commits.entries()) {
+        expect(Buffer.compare(redacted(spool.slice(from, to)), raw[n]!)).toBe(0);
+        expect(Buffer.from(tail).toString('latin1')).toBe(spool.slice(Math.max(0, to - 64), to));
+        expect(ends.at(-1)).toBe(raw[n]!.length);
+        const sizes = ends.map((end, n) => end - (ends[n - 1] ?? 0));
+        expect(Math.min(...sizes)).toBeGreaterThan(0);
+        expect(Math.max(...sizes)).toBeLessThanOrEqual(limits.event_output_bytes_max);
+      }
+      const expected = redacted(whole);
+      expect(Buffer.compare(Buffer.concat(raw), expected)).toBe(0);
+      expect(cursor.streams.stdout).toMatchObject({ offset: spool.length, output: 9 + expected.length });
+    }),
+    { numRuns: 15, examples: secrets.map((secret) => [secret.value, 2_200_000, false]) },
+  );
+}, 60_000);
 
 /** ACP sessions whose stdout is what a test has written so far. `committed`: the text of the committed pieces. */
 function conversations(owners: Record<string, string>, waiting_bytes_max: number) {

@@ -10,11 +10,11 @@ import { keptBytes } from '../../base/kept-bytes.ts';
 import type { StreamName } from '../../core/event.ts';
 import type { Link, SessionFact } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
-import type { Redactor } from '../../core/redaction.ts';
+import type { Redacted, Redactor } from '../../core/redaction.ts';
 import type { IngestBatch } from '../../store/store.ts';
 import { limits } from '../limits.ts';
 import { FrameCutter, outputBytes } from './frames.ts';
-import { cut } from './framing.ts';
+import { type Cut, type CutOptions, cut } from './framing.ts';
 import type { ReadBuffers } from './read-buffers.ts';
 import type { FrameBatch, IngestOptions, SessionCursor, StreamCursor } from './source.ts';
 import type { UnfinishedLines } from './unfinished-lines.ts';
@@ -52,10 +52,7 @@ interface Start {
 }
 
 /** A chunk after redaction, in the form in which it may be stored. */
-interface RedactedChunk {
-  bytes: Uint8Array;
-  /** How many bytes of the chunk the first `count` redacted bytes represent. */
-  sourceBytes(count: number): number;
+interface RedactedChunk extends Pick<Redacted, 'bytes' | 'sourceBytes' | 'markEnd'> {
   /** How many bytes at the end of the chunk may be the beginning of a secret. */
   possible_secret_bytes: number;
 }
@@ -254,8 +251,8 @@ export class StreamReader {
     const redactor = this.#cursor.redactor();
     const redacted = redactor
       ? this.#redact(redactor, start, chunk, last)
-      : { bytes: chunk, sourceBytes: (count: number) => count, possible_secret_bytes: 0 };
-    return this.#cutLines(start, chunk, redacted, { more: full, last });
+      : { bytes: chunk, sourceBytes: same, markEnd: same, possible_secret_bytes: 0 };
+    return this.#cutLines(start, chunk, redacted, { more: full && !last, last });
   }
 
   /** Redacts a chunk, and records the bytes that are held back. */
@@ -277,14 +274,9 @@ export class StreamReader {
     return { ...redactor.take(data, { shown, last: true }), possible_secret_bytes: held };
   }
 
-  #cutLines(
-    start: Start,
-    chunk: Uint8Array,
-    redacted: RedactedChunk,
-    { more, last }: { more: boolean; last: boolean },
-  ): Piece | null {
+  #cutLines(start: Start, chunk: Uint8Array, redacted: RedactedChunk, options: CutOptions): Piece | null {
     if (redacted.bytes.length === 0) return null;
-    const { used, ends, partial, is_text } = cut(redacted.bytes, { more, last });
+    const { used, ends, partial, is_text } = cutAtMarks(redacted, options);
     if (used === 0) return null;
     const source_bytes = redacted.sourceBytes(used);
     this.#committed_prefix_bytes = Math.max(
@@ -352,6 +344,22 @@ export class StreamReader {
       ({ body }) => body.kind === 'ended' && body.end.sizes[this.name] === position,
     );
   }
+}
+
+/**
+ * Cuts redacted bytes into events. The next read begins after the last event, so that event contains whole marks only:
+ * the bytes of a secret have no counterpart within its mark.
+ */
+function cutAtMarks({ bytes, markEnd }: RedactedChunk, options: CutOptions): Cut {
+  const first = cut(bytes, options);
+  const end = markEnd(first.used);
+  if (end === first.used) return first;
+  // A mark ends with a bracket, so the second cut uses all bytes up to there.
+  return cut(bytes.subarray(0, end), { more: false, last: false });
+}
+
+function same(count: number): number {
+  return count;
 }
 
 function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
