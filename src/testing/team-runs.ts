@@ -47,13 +47,16 @@ export interface TeamRequest {
   leader?: string;
   input?: Record<string, unknown>;
   max_rounds?: number;
+  /** For members without a workdir. Null: their nodes choose it. Default: the folder of the fixture. */
+  workdir?: string | null;
 }
 
-/** Starts a run of a new team, by default in the folder of the fixture; returns its id. */
+/** Starts a run of a new team; returns its id. */
 export async function beginRun(fixture: FeaturesFixture, request: TeamRequest): Promise<string> {
+  const { workdir = fixture.folder } = request;
   const members = request.members.map((member) => ({
     ...member,
-    agent: member.agent && { ...member.agent, workdir: member.agent.workdir ?? fixture.folder },
+    agent: member.agent && { ...member.agent, workdir: member.agent.workdir ?? workdir },
   }));
   const leader_member_id = request.leader ?? null;
   const member_id = defaultMember({ leader_member_id, members });

@@ -18,11 +18,15 @@ export interface WorktreeRights {
   mayOperate(reader: Reader, row: AgentRow): Promise<boolean>;
   /** Whether the new agent shares the worktree of this agent. */
   shares(row: AgentRow): boolean;
+  /** Finds an agent whose worktree the new agent shares. Absent: there is none. */
+  findSharing?(reader: Reader): Promise<SharedWorktree | undefined>;
   /** True if the creator is root, who may use all worktrees. */
   may_use_all: boolean;
   /** Id of the new agent's owner. The node uses it to queue requests fairly. */
   owner: string;
 }
+
+type SharedWorktree = Pick<AgentRow, 'workdir' | 'worktree_branch'>;
 
 type PlacementRequest = Pick<
   CreateAgent,
@@ -70,9 +74,11 @@ async function prepareWorktree<T>(
   insert: (worktree: Worktree) => Promise<T>,
 ): Promise<T> {
   const { store } = core;
-  const { name, workdir, worktree_repo: repo, worktree_ref: ref } = request;
+  const { workdir, worktree_repo: repo, worktree_ref: ref } = request;
   const node_id = core.nodes.choose(request.node_id);
   const { folders } = core.nodes.get(node_id);
+  const sharing = await store.read(async (reader) => rights.findSharing?.(reader));
+  const name = (sharing && worktreeName(sharing, worktree_id)) ?? request.name;
   const make = async (at: string | null, recorded = false) => {
     const { owner } = rights;
     const wanted = { agent_id: worktree_id, name, workdir: at, repo, ref, owner, recorded };
@@ -100,6 +106,16 @@ async function prepareWorktree<T>(
     });
     return insert(await make(path, recorded));
   });
+}
+
+/**
+ * The name from which the node derived the folder and the branch of a worktree, which may have changed since; null if neither
+ * contains it.
+ */
+function worktreeName({ workdir, worktree_branch }: SharedWorktree, worktree_id: string): string | null {
+  const end = `-${worktree_id}`;
+  const derived = [worktree_branch ?? '', workdir].map((path) => basename(path));
+  return derived.find((folder) => folder.endsWith(end))?.slice(0, -end.length) ?? null;
 }
 
 /** Whether two agents share a worktree. Agents of one member in one run do. */

@@ -18,6 +18,7 @@ import type { Lifecycle } from '../agents/lifecycle.ts';
 import { prepareWorkdir, sharedWorktreeId, sharesWorktree } from '../agents/placement.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
+import { firstAgentOfMember } from '../agents/queries/run-agents.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import type { ActorHelp } from '../feature.ts';
@@ -121,6 +122,8 @@ export class Launcher {
       owner: run.created_by,
       mayOperate: (reader: Reader, row: AgentRow) => runMayUseWorktree(reader, run, row),
       shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
+      // The team may have been renamed since the worktree was made.
+      findSharing: (reader: Reader) => firstAgentOfMember(reader, run.num, member_id),
     };
     return prepareWorkdir(this.#core, ids, { ...request, name }, rights, assignAgent);
   }

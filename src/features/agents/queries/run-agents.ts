@@ -15,6 +15,19 @@ export function agentsOfRun(reader: Reader, run_num: number) {
   );
 }
 
+/** The oldest agent of a run's member. All of them share its worktree. */
+export function firstAgentOfMember(reader: Reader, run_num: number, member_id: string) {
+  return reader.get(
+    reader.sql
+      .selectFrom('agents')
+      .select(['workdir', 'worktree_branch'])
+      .where('run_num', '=', run_num)
+      .where('member_id', '=', member_id)
+      .orderBy('num')
+      .limit(1),
+  );
+}
+
 /**
  * Agents without a live session whose run ended before `before` (Unix ms) or was deleted, and that have not changed since
  * then. At most `limit` of each node, oldest first.
