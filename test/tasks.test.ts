@@ -76,6 +76,31 @@ test('a task reports how many steps of its newest run are complete, and publishe
   await following.catch(() => undefined);
 });
 
+test('a task whose run is deleted has no run, and its messages stay delivered', async () => {
+  plane = await share();
+  const params = await makeTask();
+  const { client } = plane;
+  const stop = new AbortController();
+  const published: unknown[] = [];
+  const following = (async () => {
+    for await (const { event, data } of client.follow('followAll', { signal: stop.signal })) {
+      const { id, run_id } = data.record as { id: string; run_id: string | null };
+      if (event === 'task' && id === params.task_id) published.push(run_id);
+    }
+  })();
+  const { id: run_id } = await client.call('startTaskRun', { params });
+  const message = await client.call('sendMessage', { params, body: { route: 'broadcast', text: 'begin' } });
+  expect(message).toMatchObject({ run_id, delivered: true });
+  await client.call('cancelRun', { params: { ...params, run_id } });
+  await expect.poll(() => published.at(-1), { timeout: 20_000 }).toBe(run_id);
+  await client.call('deleteRun', { params: { ...params, run_id } });
+  await expect.poll(() => published.at(-1), { timeout: 20_000 }).toBeNull();
+  expect((await client.call('getTask', { params })).run_id).toBeNull();
+  expect(await client.call('listMessages', { params })).toMatchObject([{ run_id: null, delivered: true }]);
+  stop.abort();
+  await following.catch(() => undefined);
+});
+
 test('sends a message with an idempotency key once and continues a stream, even if the plane is killed', async () => {
   plane = await share();
   const params = await makeTask();

@@ -194,7 +194,7 @@ export interface Extensions {
     agent: { run_num: number | null },
     other: { team_num: number | null; owner_id: string },
   ): Promise<boolean>;
-  /** Publishes a task that was created with its run. */
+  /** Publishes a task whose newest run was created or deleted. */
   publishTask(tx: Tx, task_num: number): Promise<void>;
   /** Notifies a team's leader of a review. Throws a Problem if the leader cannot be notified. */
   notifyLeader(tx: Tx, notice: ReviewNotice): Promise<void>;

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
+import type { Tx } from '../../store/store.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
-import { beginRun, plainMember, untilRun } from '../../testing/team-runs.ts';
+import { beginRun, plainMember, runOf, untilRun } from '../../testing/team-runs.ts';
 import { deleteTeam } from '../teams/queries.ts';
-import { findRun } from './queries/runs.ts';
+import { findRun, type RunRow } from './queries/runs.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -27,6 +28,28 @@ async function endedRun(): Promise<string> {
   await untilRun(fixture, run_id, 'completed');
   return run_id;
 }
+
+/** Deletes a run as ANA. */
+async function deleteRun(id: string) {
+  const { team_id } = await runOf(fixture, id);
+  const options = { delete_worktrees: false, dry_run: false };
+  return fixture.runs.deleter.delete(ANA, { team_id, run_id: id }, options);
+}
+
+test('publishes the task without the deleted run', async () => {
+  await fixture.end();
+  const published: { task_num: number; run: RunRow | undefined }[] = [];
+  let run_id = '';
+  const publishTask = async (tx: Tx, task_num: number) => {
+    const run = await findRun(tx, run_id);
+    tx.afterCommit(() => void published.push({ task_num, run }));
+  };
+  fixture = await FeaturesFixture.make(null, null, () => ({ name: 'tasks', extensions: { publishTask } }));
+  run_id = await endedRun();
+  const { task_num } = await runOf(fixture, run_id);
+  await deleteRun(run_id);
+  expect(published).toEqual([{ task_num, run: undefined }]);
+});
 
 test('deletes agents of runs 30 days after the run has ended, and no others', async () => {
   await fixture.create({ name: 'own' });

@@ -76,6 +76,7 @@ export class RunDeleter {
       await publisher.publishDeletion(tx, run);
       const details = { run_id, team_id, number: run.number, agents: deletion.agents };
       await core.audit.record(tx, { event: 'run_deleted', ...principal, details });
+      await core.extensions.publishTask(tx, run.task_num);
     });
     return deletion;
   }

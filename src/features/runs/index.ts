@@ -17,6 +17,7 @@ import { mayUseWorktree } from './worktree-rights.ts';
 
 export interface RunsFeature extends Feature {
   runs: Runs;
+  deleter: RunDeleter;
   scheduler: Scheduler;
   publisher: RunPublisher;
 }
@@ -34,7 +35,7 @@ export function openRuns(
   const events = new RunEvents({ store, clock });
   return {
     name: 'runs',
-    ...{ runs, scheduler, publisher },
+    ...{ runs, deleter, scheduler, publisher },
     routes: runHandlers({ runs, deleter, events, tokens, streams }),
     resources: {
       run_id: (caller, action, { run_id, team_id }) =>

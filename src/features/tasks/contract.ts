@@ -37,9 +37,11 @@ const messageRecord = z
     team_id: id,
     task_id: id,
     conversation_id: id,
-    run_id: id
-      .nullable()
-      .meta({ description: "The run in which it was delivered; null: it waits for the task's next run." }),
+    run_id: id.nullable().meta({
+      description:
+        'The run in which it was delivered; null if none has delivered it, or if that run was deleted.',
+    }),
+    delivered: z.boolean().meta({ description: "False: it waits for the task's next run." }),
     from_actor_id: z.string(),
     route: z.enum(messageRoutes),
     to_actor_id: z.string().nullable(),

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { type Frame, parseFrames } from '../../events/testing.ts';
 import { sqliteTest } from '../../testing/test-store.ts';
+import { deleteRun, findRun } from '../runs/queries/runs.ts';
 import { requireTask } from './find.ts';
 import { limits } from './limits.ts';
 import type { NewMessage } from './messages.ts';
@@ -105,7 +106,7 @@ describe('waiting', () => {
     await expect.poll(() => fixture.posted.length, soon).toBe(4);
     expect(mails()).toEqual([...['lead', 'dev', 'ops'].map((id) => `${at(id)} one`), `${at('dev')} two`]);
     // Mail is posted in a transaction that commits a moment later.
-    await expect.poll(() => get(first.id), soon).toEqual({ ...first, run_id: run.id });
+    await expect.poll(() => get(first.id), soon).toEqual({ ...first, run_id: run.id, delivered: true });
     await fixture.runIs(run.id, 'input_required');
     await fixture.runIs(run.id, 'running');
     const other = await fixture.task('Another');
@@ -173,6 +174,17 @@ describe('waiting', () => {
 });
 
 describe('reading', () => {
+  test('a message stays delivered if its run is deleted', async () => {
+    const delivered = await say('one');
+    expect(delivered).toMatchObject({ run_id: null, delivered: false });
+    const { id } = await fixture.run(task_id);
+    await expect.poll(() => get(delivered.id), soon).toMatchObject({ run_id: id, delivered: true });
+    await fixture.store.write(async (tx) => deleteRun(tx, (await findRun(tx, id))!));
+    const waiting = await say('two');
+    expect(await list()).toEqual([{ ...delivered, delivered: true }, waiting]);
+    expect(waiting).toMatchObject({ run_id: null, delivered: false });
+  });
+
   test('messages are listed oldest first, in pages, by task and by thread', async () => {
     for (const text of ['a', 'b', 'c']) await say(text);
     expect(await texts()).toEqual(['a', 'b', 'c']);
@@ -307,7 +319,7 @@ describe('publishing', () => {
     );
     expect(entries.map(({ record }) => JSON.parse(record))).toEqual([
       message,
-      { ...message, run_id: run.id },
+      { ...message, run_id: run.id, delivered: true },
     ]);
     expect(entries[0]).toMatchObject({ owner_id: MIA.user_id, team_num: 1 });
     const details = { team_id: TEAM, task_id, message_id: message.id, route: 'broadcast', to_actor_id: null };

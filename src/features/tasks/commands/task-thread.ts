@@ -48,7 +48,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
       const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };
       const sent = await api.call('sendMessage', args);
       if (options.json) return printJson(io, sent);
-      if (sent.run_id === null) printStatus(io, "the message waits for the task's next run");
+      if (!sent.delivered) printStatus(io, "the message waits for the task's next run");
       await print(io, `${sent.id}\n`);
     },
   );

@@ -45,7 +45,14 @@ const taskRecord = {
   ...{ created_by: 'usr_1', created_at: time, updated_at: time },
 };
 const message = {
-  ...{ id: 3, team_id: 'team_1', task_id: 'task_1', conversation_id: 'conv_1', run_id: null },
+  ...{
+    id: 3,
+    team_id: 'team_1',
+    task_id: 'task_1',
+    conversation_id: 'conv_1',
+    run_id: null,
+    delivered: false,
+  },
   ...{ from_actor_id: 'user:ana', route: 'broadcast' as const, to_actor_id: null, payload: {} },
   ...{ text: 'one\nt\x1bwo', reply_to: null, thread: 3, created_at: time },
 };

@@ -106,6 +106,8 @@ export function toMessage(row: MessageRow): Message {
     task_id: row.task_id,
     conversation_id: row.conversation_id,
     run_id: row.run_id,
+    // The number of the run stays when the run is deleted.
+    delivered: row.run_num !== null,
     from_actor_id: row.from_actor_id,
     route: row.route,
     to_actor_id: row.to_actor_id,

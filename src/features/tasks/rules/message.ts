@@ -15,8 +15,10 @@ export interface Message {
   team_id: string;
   task_id: string;
   conversation_id: string;
-  /** The run in which it was delivered; null: it waits for the task's next run. */
+  /** The run in which it was delivered; null if none has delivered it, or if that run was deleted. */
   run_id: string | null;
+  /** False: it waits for the task's next run. */
+  delivered: boolean;
   from_actor_id: string;
   route: MessageRoute;
   /** Null for a broadcast. */

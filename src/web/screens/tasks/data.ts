@@ -150,7 +150,11 @@ export function useStartRun(task: TaskRecord) {
   const keyOf = useActKey();
   return useMutation({
     mutationFn: () =>
-      call('startTaskRun', { params: taskParams(task), idempotency_key: keyOf([task.id, task.version]) }),
+      call('startTaskRun', {
+        params: taskParams(task),
+        // The deletion of a run does not change the version.
+        idempotency_key: keyOf([task.id, task.version, task.run_id]),
+      }),
     onSuccess: (run) => putListedRun(queries, run),
   });
 }

@@ -89,7 +89,7 @@ export function Message({
             Show thread
           </Button>
         )}
-        {message.run_id === null && <span className="px-2.5">Delivered with the next run</span>}
+        {!message.delivered && <span className="px-2.5">Delivered with the next run</span>}
       </div>
     </li>
   );

@@ -14,7 +14,7 @@ import {
 } from './thread.ts';
 
 const message = (id: number, more: Partial<MessageRecord> = {}): MessageRecord => ({
-  ...{ id, team_id: 'team_1', task_id: 'task_1', conversation_id: 'conv_1', run_id: null },
+  ...{ id, team_id: 'team_1', task_id: 'task_1', conversation_id: 'conv_1', run_id: null, delivered: false },
   ...{ from_actor_id: 'user:ana', route: 'broadcast', to_actor_id: null, payload: { text: `${id}` } },
   ...{ text: `${id}`, reply_to: null, thread: id, created_at: '2026-01-01T00:00:00Z' },
   ...more,
@@ -31,7 +31,7 @@ test('merges pages and streamed messages into one conversation without duplicate
 
 test('a message shows the run that received it, in whatever order its versions arrive', () => {
   const waits = message(1);
-  const taken = message(1, { run_id: 'run_1' });
+  const taken = message(1, { run_id: 'run_1', delivered: true });
   expect(mergeMessages([[waits]], [taken])).toEqual([taken]);
   expect(mergeMessages([[taken]], [waits])).toEqual([taken]);
 });

@@ -13,7 +13,7 @@ export function mergeMessages(
   const known = new Map<number, MessageRecord>();
   for (const message of [...pages.flat(), ...fresh]) {
     // A message changes once, when a run takes it.
-    if (known.get(message.id)?.run_id == null) known.set(message.id, message);
+    if (!known.get(message.id)?.delivered) known.set(message.id, message);
   }
   return [...known.values()].sort((a, b) => a.id - b.id);
 }
