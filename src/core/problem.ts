@@ -318,6 +318,7 @@ export const problems = {
   teamKeyExists: fixed('conflict', 'team_key_exists', 'team key already exists'),
   teamChanged: fixed('conflict', 'team_changed', 'team definition changed concurrently; reload and retry'),
   teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),
+  runBeingDeleted: fixed('conflict', 'run_being_deleted', 'run is being deleted'),
   runNotEnded: fixed('conflict', 'run_not_ended', 'run has not ended; cancel it first'),
   runCompleted: fixed('conflict', 'run_completed', 'completed run cannot be resumed; use restart'),
   stepExists: fixed('conflict', 'step_exists', 'step already exists for run'),

@@ -60,7 +60,8 @@ export async function openActorsFixture(
   scheduler.open(async () => {});
   const nodes = { choose: (id = 'main') => id };
   const extensions = { publishTask: async () => {}, unacknowledgedMail: async () => new Map() };
-  const runs = new Runs({ store, clock, audit, scheduler, nodes, idempotency, extensions });
+  const common_runs = { store, clock, audit, scheduler, nodes, idempotency, extensions };
+  const runs = new Runs({ ...common_runs, deleting: new Set() });
   const actors = new Actors({ ...common, session_tokens, settings: () => settings });
   actors.open({
     ...teamMethods({ store, runs, reviews }),

@@ -10,7 +10,7 @@ import type { Caller } from '../accounts/rules.ts';
 import type { Review } from '../reviews/rules.ts';
 import { updateRun } from '../runs/queries/runs.ts';
 import type { StepCommand } from '../runs/rules/graph.ts';
-import { RunCommands, type RunRequest } from '../runs/run-commands.ts';
+import type { RunRequest } from '../runs/run-commands.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import { PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
@@ -491,7 +491,7 @@ describe('a question of a step', () => {
   const ask = async (reason = 'Which \u202etitle?', humans = [BEN]) => {
     const run = await addRun(fixture.store, ANA, specWith({ lead: null }), humans);
     await fixture.store.write(async (tx) => {
-      const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+      const commands = fixture.runs.runs.commands;
       const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
       const step = { step_key: 'a/b', member_id: 'lead', depends_on: [], when: 'on_success' } as const;
       const by = { user_id: null, ip: null, actor_id: `lead@${run.team_id}` };

@@ -210,7 +210,7 @@ export const runRoutes = {
       dry_run: queryFlag.optional().meta({ description: 'Only report what would happen.' }),
     }),
     answers: { 200: runDeletion },
-    errors: [...runErrors, 'runNotEnded', 'notAllowed', 'nodeUnreachable', 'nodeTooOld'],
+    errors: [...runErrors, 'runNotEnded', 'runBeingDeleted', 'notAllowed', 'nodeUnreachable', 'nodeTooOld'],
   }),
   findRun: route({
     method: 'GET',
@@ -247,7 +247,7 @@ export const runRoutes = {
     path: `${one}/resume`,
     summary: 'Continue a failed, cancelled or waiting run with the steps that did not complete',
     answers: runAnswer,
-    errors: [...runErrors, 'runCompleted', 'taskHasRun'],
+    errors: [...runErrors, 'runCompleted', 'taskHasRun', 'runBeingDeleted'],
   }),
   restartRun: route({
     ...common,
@@ -256,7 +256,7 @@ export const runRoutes = {
     description:
       'Starts its next attempt. Everything that the current attempt is doing is stopped, and steps that were added are removed.',
     answers: runAnswer,
-    errors: [...runErrors, 'taskHasRun'],
+    errors: [...runErrors, 'taskHasRun', 'runBeingDeleted'],
   }),
   completeRun: route({
     ...common,

@@ -51,6 +51,42 @@ test('publishes the task without the deleted run', async () => {
   expect(published).toEqual([{ task_num, run: undefined }]);
 });
 
+test('a run cannot continue or be deleted again while it is being deleted', async () => {
+  const run_id = await endedRun();
+  const { team_id } = await runOf(fixture, run_id);
+  const { promise: held, resolve: go } = Promise.withResolvers<void>();
+  const { deleteEnded } = fixture.agents;
+  const deleting = vi.spyOn(fixture.agents, 'deleteEnded').mockImplementation(async (...args) => {
+    await held;
+    return deleteEnded.apply(fixture.agents, args);
+  });
+  const deleted = deleteRun(run_id);
+  await vi.waitFor(() => expect(deleting).toHaveBeenCalled(), SOON);
+  const command = (kind: 'resumeRun' | 'restartRun') =>
+    fixture.runs.runs.commandRun(ANA, { team_id, run_id }, { kind }, null);
+  await expect(command('restartRun')).rejects.toThrow('run is being deleted');
+  await expect(command('resumeRun')).rejects.toThrow('run is being deleted');
+  await expect(deleteRun(run_id)).rejects.toThrow('run is being deleted');
+  go();
+  expect((await deleted).agents).toHaveLength(1);
+  await expect(runOf(fixture, run_id)).resolves.toBeUndefined();
+});
+
+test('a run can continue after a deletion that failed', async () => {
+  const run_id = await endedRun();
+  const { team_id } = await runOf(fixture, run_id);
+  vi.spyOn(fixture.node, 'reach').mockRejectedValueOnce(problems.nodeUnreachable());
+  await expect(deleteRun(run_id)).rejects.toMatchObject({ code: 'node_unreachable' });
+  const restarted = await fixture.runs.runs.commandRun(
+    ANA,
+    { team_id, run_id },
+    { kind: 'restartRun' },
+    null,
+  );
+  expect(restarted.status).toBe('running');
+  await expect(deleteRun(run_id)).rejects.toThrow('run has not ended');
+});
+
 test('deletes agents of runs 30 days after the run has ended, and no others', async () => {
   await fixture.create({ name: 'own' });
   await endedRun();

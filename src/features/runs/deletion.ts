@@ -18,7 +18,7 @@ import { worktreeOf } from '../agents/worktree-release.ts';
 import { requireRun } from './access.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
-import { deleteRun, type RunRow } from './queries/runs.ts';
+import { deleteRun, type RunRow, updateRun } from './queries/runs.ts';
 import { isRunOver, type RunDeletion } from './rules/run.ts';
 
 export interface RunDeleterOptions {
@@ -26,6 +26,8 @@ export interface RunDeleterOptions {
   agents: Agents;
   lifecycle: Lifecycle;
   publisher: RunPublisher;
+  /** The ids of runs that are being deleted. */
+  deleting: Set<string>;
 }
 
 export interface DeleteRunOptions {
@@ -42,43 +44,31 @@ export class RunDeleter {
     this.#options = options;
   }
 
-  /** Throws `run has not ended`, and `node_unreachable` before anything changes if a node does not answer. */
+  /**
+   * Until it is done, the run can be neither resumed nor restarted. Throws `run has not ended`, `run is being deleted`, and
+   * `node_unreachable` before anything changes if a node does not answer.
+   */
   async delete(
     caller: Caller,
     { team_id, run_id }: { team_id: string; run_id: string },
     options: DeleteRunOptions,
   ): Promise<RunDeletion> {
-    const { core, agents, publisher } = this.#options;
+    const { core, publisher } = this.#options;
     const find = (reader: Reader) => findDeletable(reader, caller, team_id, run_id);
-    const rows = await core.store.read(async (reader) => {
-      const { num } = await find(reader);
-      const agents: AgentRow[] = [];
-      for (const { id } of await agentsOfRun(reader, num)) agents.push((await findAgent(reader, id))!);
-      return agents;
-    });
-    for (const node_id of new Set(rows.map((row) => row.node_id))) await core.nodes.get(node_id).reach();
-    const deletion: RunDeletion = { id: run_id, agents: [], worktrees_kept: [], branches_kept: [] };
-    if (options.dry_run) return this.#describe(deletion, rows, options);
+    if (options.dry_run) return this.#describe(await core.store.read(find), options);
     const principal: Principal = { user_id: caller.user_id, ip: caller.ip };
-    for (const row of rows) {
-      await this.#stop(row, principal);
-      const { worktree_kept, branch_kept, of_others } = await agents.deleteEnded(row.id, principal, {
-        delete_worktree: options.delete_worktrees,
+    return this.#whileEnded(find, async (ended) => {
+      const deletion = await this.#deleteAgents(ended, principal, options);
+      await core.store.write(async (tx) => {
+        const run = await find(tx);
+        await deleteRun(tx, run);
+        await publisher.publishDeletion(tx, run);
+        const details = { run_id, team_id, number: run.number, agents: deletion.agents };
+        await core.audit.record(tx, { event: 'run_deleted', ...principal, details });
+        await core.extensions.publishTask(tx, run.task_num);
       });
-      const place = { agent_id: row.id, node_id: row.node_id };
-      deletion.agents.push(row.id);
-      if (worktree_kept && !of_others) deletion.worktrees_kept.push({ ...place, ...worktree_kept });
-      if (branch_kept) deletion.branches_kept.push({ ...place, ...branch_kept });
-    }
-    await core.store.write(async (tx) => {
-      const run = await find(tx);
-      await deleteRun(tx, run);
-      await publisher.publishDeletion(tx, run);
-      const details = { run_id, team_id, number: run.number, agents: deletion.agents };
-      await core.audit.record(tx, { event: 'run_deleted', ...principal, details });
-      await core.extensions.publishTask(tx, run.task_num);
+      return deletion;
     });
-    return deletion;
   }
 
   /**
@@ -108,11 +98,64 @@ export class RunDeleter {
     return deleted;
   }
 
-  async #describe(
-    deletion: RunDeletion,
-    rows: readonly AgentRow[],
-    { delete_worktrees }: DeleteRunOptions,
+  /** Calls `remove`. Until it is done, the run cannot continue. */
+  async #whileEnded<T>(
+    find: (reader: Reader) => Promise<RunRow>,
+    remove: (run: RunRow) => Promise<T>,
+  ): Promise<T> {
+    const { core, deleting } = this.#options;
+    const { id } = await core.store.read(find);
+    if (deleting.has(id)) throw problems.runBeingDeleted();
+    deleting.add(id);
+    try {
+      // A write to the same row as a resume: if both commit at the same time, one of them runs again and is refused.
+      const run = await core.store.write(async (tx) => {
+        const found = await find(tx);
+        updateRun(tx, found.num, { version: found.version });
+        return found;
+      });
+      return await remove(run);
+    } finally {
+      deleting.delete(id);
+    }
+  }
+
+  /** The agents of a run. Throws `node_unreachable` if the node of one of them does not answer. */
+  async #findAgents({ num }: RunRow): Promise<AgentRow[]> {
+    const { core } = this.#options;
+    const rows = await core.store.read(async (reader) => {
+      const agents: AgentRow[] = [];
+      for (const { id } of await agentsOfRun(reader, num)) agents.push((await findAgent(reader, id))!);
+      return agents;
+    });
+    for (const node_id of new Set(rows.map((row) => row.node_id))) await core.nodes.get(node_id).reach();
+    return rows;
+  }
+
+  async #deleteAgents(
+    run: RunRow,
+    principal: Principal,
+    { delete_worktrees: delete_worktree }: DeleteRunOptions,
   ): Promise<RunDeletion> {
+    const deletion = emptyDeletion(run);
+    for (const row of await this.#findAgents(run)) {
+      await this.#stop(row, principal);
+      const { worktree_kept, branch_kept, of_others } = await this.#options.agents.deleteEnded(
+        row.id,
+        principal,
+        { delete_worktree },
+      );
+      const place = { agent_id: row.id, node_id: row.node_id };
+      deletion.agents.push(row.id);
+      if (worktree_kept && !of_others) deletion.worktrees_kept.push({ ...place, ...worktree_kept });
+      if (branch_kept) deletion.branches_kept.push({ ...place, ...branch_kept });
+    }
+    return deletion;
+  }
+
+  async #describe(run: RunRow, { delete_worktrees }: DeleteRunOptions): Promise<RunDeletion> {
+    const deletion = emptyDeletion(run);
+    const rows = await this.#findAgents(run);
     const worktrees = new Map(rows.map((row) => [`${row.node_id} ${row.workdir}`, row]));
     for (const row of worktrees.values()) {
       if (row.worktree_mode !== 'create_worktree' || delete_worktrees) continue;
@@ -131,6 +174,10 @@ export class RunDeleter {
     const find = (reader: Reader) => core.records.mustFind(reader, row.id);
     await lifecycle.stopAndWait(find, principal, sharedLimits.stop_grace_ms).catch(ignoreNotRunning);
   }
+}
+
+function emptyDeletion({ id }: RunRow): RunDeletion {
+  return { id, agents: [], worktrees_kept: [], branches_kept: [] };
 }
 
 /** The run, if the caller may delete it. People who only see it get a 403. */

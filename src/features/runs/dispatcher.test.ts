@@ -19,7 +19,6 @@ import type { Member } from '../teams/rules/team.ts';
 import { limits } from './limits.ts';
 import { findRun } from './queries/runs.ts';
 import { findStep, updateStep } from './queries/steps.ts';
-import { RunCommands } from './run-commands.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -298,7 +297,7 @@ test('a step fails without a retry if its output exceeds the limit of the run', 
   await fixture.store.write(async (tx) => {
     const run = (await findRun(tx, run_id))!;
     const who = { user_id: null, ip: null, actor_id: 'user:ana' };
-    const commands = new RunCommands({ scheduler: fixture.scheduler, audit: null as never });
+    const commands = fixture.runs.runs.commands;
     const command = { kind: 'completeStep', output: 'x'.repeat(65 * KIB) } as const;
     await expect(commands.commandStep(tx, run, 'b', command, who)).rejects.toThrow(
       'the outputs of the run are over 32 MiB',

@@ -29,9 +29,16 @@ export function openRuns(
   const { store, clock, streams } = core;
   const engine = openRunEngine(agents.core, agents.lifecycle);
   const { scheduler, publisher } = engine;
-  const runs = new Runs({ ...core, scheduler });
+  const deleting = new Set<string>();
+  const runs = new Runs({ ...core, scheduler, deleting });
   const { lifecycle } = agents;
-  const deleter = new RunDeleter({ core: agents.core, agents: agents.agents, lifecycle, publisher });
+  const deleter = new RunDeleter({
+    core: agents.core,
+    agents: agents.agents,
+    lifecycle,
+    publisher,
+    deleting,
+  });
   const events = new RunEvents({ store, clock });
   return {
     name: 'runs',

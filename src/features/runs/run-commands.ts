@@ -53,6 +53,8 @@ const auditEvents = {
 export interface RunCommandsOptions {
   scheduler: Scheduler;
   audit: Audit;
+  /** The ids of runs that are being deleted, which cannot continue. Only the active plane deletes and continues runs. */
+  deleting: ReadonlySet<string>;
 }
 
 export class RunCommands {
@@ -63,10 +65,12 @@ export class RunCommands {
   }
 
   /**
-   * Returns the run after the command. Throws `run is <status>`, `task has an active run`, and its own error for resuming a
-   * completed run.
+   * Returns the run after the command. Throws `run is <status>`, `run is being deleted`, `task has an active run`, and its own
+   * error for resuming a completed run.
    */
   async commandRun(tx: Tx, run: RunRow, request: RunRequest, by: Commander): Promise<Run> {
+    const reopens = isRunOver(run) && (request.kind === 'resumeRun' || request.kind === 'restartRun');
+    if (reopens && this.#options.deleting.has(run.id)) throw problems.runBeingDeleted();
     try {
       const command: RunCommand = request.kind === 'failRun' ? request : { kind: request.kind };
       const details = {
@@ -79,7 +83,6 @@ export class RunCommands {
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
       throw runStatusError(error);
     }
-    const reopens = isRunOver(run) && (request.kind === 'resumeRun' || request.kind === 'restartRun');
     if (reopens && (await findOpenRun(tx, run.task_num, { except_num: run.num })))
       throw problems.taskHasRun();
     await this.#audit(tx, by, auditEvents[request.kind], run);

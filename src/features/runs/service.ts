@@ -22,6 +22,7 @@ import type { ListedRun, Run, RunMembers, RunStatus, Step, WaitingRun, WaitingSt
 import {
   type Commander,
   RunCommands,
+  type RunCommandsOptions,
   type RunRequest,
   type StepRequest,
   stepsOfRun,
@@ -33,6 +34,7 @@ export interface RunsOptions {
   clock: Clock;
   audit: Audit;
   scheduler: Scheduler;
+  deleting: RunCommandsOptions['deleting'];
   nodes: Pick<NodeDirectory, 'choose'>;
   idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   extensions: Pick<Extensions, 'publishTask' | 'unacknowledgedMail'>;

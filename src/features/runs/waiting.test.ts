@@ -13,7 +13,7 @@ import { AgentWaits } from '../agents/waiting.ts';
 import { findRun } from './queries/runs.ts';
 import { listWaitingRuns, listWaitingSteps } from './queries/waiting.ts';
 import type { RunCommand, StepCommand } from './rules/graph.ts';
-import { RunCommands, type StepRequest } from './run-commands.ts';
+import type { StepRequest } from './run-commands.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -67,7 +67,7 @@ test('the steps of another user’s team are not listed, those of a team with th
   const step = { member_id: 'lead', kind: 'outside', depends_on: [], when: 'on_success' } as const;
   const by = { user_id: null, ip: null, actor_id: 'user:ana' };
   await fixture.store.write(async (tx) => {
-    const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+    const commands = fixture.runs.runs.commands;
     const row = (await findRun(tx, run.id))!;
     const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
     await commands.addStep(tx, row, { ...none, ...step, depends_on: [], step_key: 'ask' }, by);
@@ -86,7 +86,7 @@ test('a step names who answered it and what, until it waits again or its run sta
   const by = { user_id: null, ip: null, actor_id: 'user:ben' };
   const say = (request: StepRequest) =>
     fixture.store.write(async (tx) => {
-      const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+      const commands = fixture.runs.runs.commands;
       return commands.commandStep(tx, (await findRun(tx, run_id))!, 'a', request, by);
     });
   expect(await say({ kind: 'requireStepInput', reason: 'Which?' })).toMatchObject({ answered_by: null });
@@ -155,7 +155,7 @@ test('a run whose round has an unknown outcome is listed once none of its steps 
     when: 'on_success',
   } as const;
   await fixture.store.write(async (tx) => {
-    const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+    const commands = fixture.runs.runs.commands;
     const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
     const by = { user_id: null, ip: null, actor_id: 'user:ana' };
     await commands.addStep(tx, (await findRun(tx, run_id))!, { ...none, ...step, depends_on: [] }, by);
