@@ -1,9 +1,9 @@
 /** Actor methods about mail and time triggers. */
-import type { Store } from '../../store/store.ts';
+import type { Reader, Store } from '../../store/store.ts';
 import { actAs, getInbox, type Inbox } from '../actors/acting.ts';
 import type { ActorRequest } from '../actors/contract.ts';
 import type { ActorCaller } from '../actors/rules/actor.ts';
-import { getRunAttempt } from '../actors/stale-attempts.ts';
+import { assertCurrentRunAttempt, getRunAttempt } from '../actors/stale-attempts.ts';
 import type { ActorTransactions } from '../actors/transactions.ts';
 import type { ActorMethods } from '../feature.ts';
 import { getParticipants } from '../runs/participants.ts';
@@ -24,7 +24,7 @@ export function mailMethods(
   mailbox: Pick<Mailbox, 'post' | 'take' | 'acknowledge' | 'awaitNew'>,
 ): MailMethods {
   const ownInbox = (caller: ActorCaller, request: ActorRequest<'receive'>): Promise<Inbox> =>
-    store.read(async (reader) => getInbox(await actAs(reader, caller, request)));
+    store.read((reader) => openInbox(reader, caller, request));
 
   const take = async (caller: ActorCaller, request: ActorRequest<'inbox'>): Promise<Mail[]> => {
     const { limit = limits.actor_inbox_items_max, status } = request;
@@ -42,7 +42,7 @@ export function mailMethods(
     },
     ack: (caller, { message_id, ...request }) =>
       store.write(async (tx) =>
-        toMail(await mailbox.acknowledge(tx, message_id, getInbox(await actAs(tx, caller, request)))),
+        toMail(await mailbox.acknowledge(tx, message_id, await openInbox(tx, caller, request))),
       ),
     send: (caller, { to, payload, idempotency_key = null, ...request }) =>
       transactions.inRun(caller, request, 'mail.use', async (tx, { actor_id: from_actor_id, team, run }) => {
@@ -55,6 +55,17 @@ export function mailMethods(
         return toMail(await mailbox.post(tx, mail));
       }),
   };
+}
+
+/** An agent of an earlier attempt of the run must not take mail of this one. */
+async function openInbox(
+  reader: Reader,
+  caller: ActorCaller,
+  request: ActorRequest<'receive'>,
+): Promise<Inbox> {
+  const acting = await actAs(reader, caller, request);
+  if (acting.run !== null) await assertCurrentRunAttempt(reader, caller, acting.run);
+  return getInbox(acting);
 }
 
 type TriggerMethods = Pick<ActorMethods, 'time-trigger-list' | 'time-trigger-set' | 'time-trigger-cancel'>;

@@ -4,6 +4,7 @@ import { type ActorsFixture, openActorsFixture } from '../../testing/actors-fixt
 import { ActorTransactions } from '../actors/transactions.ts';
 import { insertAttempt } from '../runs/queries/attempts.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
+import { findMail } from './queries/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
 import { Mailbox } from './service.ts';
 import { Triggers } from './triggers.ts';
@@ -83,7 +84,8 @@ test('triggers belong to the caller', async () => {
   expect(await as('hand', 'time-trigger-list')).toEqual({ triggers: [] });
 });
 
-test('an agent of an earlier attempt of the run sets no triggers', async () => {
+test('an agent of an earlier attempt of the run sets no triggers and takes no mail', async () => {
+  await as('hand', 'send', { to: 'boss', payload: {} });
   const common = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
   const target = { kind: 'round', round: 1 } as const;
   await opened.fixture.store.write((tx) =>
@@ -91,4 +93,8 @@ test('an agent of an earlier attempt of the run sets no triggers', async () => {
   );
   const set = as('boss', 'time-trigger-set', { every_seconds: 60, payload: {} });
   await expect(set).rejects.toThrow('attempt 0 of the run is over');
+  for (const [method, params] of [['inbox'], ['receive'], ['ack', { message_id: 1 }]] as const)
+    await expect(as('boss', method, params), method).rejects.toThrow('attempt 0 of the run is over');
+  const mail = opened.fixture.store.read((reader) => findMail(reader, 1));
+  expect(await mail).toMatchObject({ status: 'pending' });
 });

@@ -30,12 +30,12 @@ export class Dispatcher {
   }
 
   async execute(tx: Tx, run: RunRow, effects: readonly Effect[]): Promise<void> {
-    const launches = effects.some(({ kind }) => kind === 'launch' || kind === 'start_round');
-    // Agents of an earlier attempt of the run know things that agents of this attempt must not know.
-    if (launches && run.attempt > 1 && !(await hasAttempts(tx, run))) await this.#stopAgents(tx, run);
+    const ends = effects.some(({ kind }) => kind === 'run_ended');
     // First, because the end of an attempt stops its agent too.
-    if (effects.some(({ kind }) => kind === 'run_ended'))
-      await markStoppedByRun(tx, run.num, run.status as RunEnd);
+    if (ends) await markStoppedByRun(tx, run.num, run.status as RunEnd);
+    // Agents of an earlier attempt of the run know things that agents of this attempt must not know, and must not receive its
+    // mail, even if the restart launches nothing. The end of the run stops them below.
+    if (!ends && run.attempt > 1 && !(await hasAttempts(tx, run))) await this.#stopAgents(tx, run);
     for (const effect of effects) await this.#execute(tx, run, effect);
   }
 
