@@ -59,7 +59,7 @@ st() {
  * | `i` | pid of the init of the main process's pid namespace |
  * | `wt` `kt` `ft` `mt` `pot` `pet` `it` | their start times: with another start time, a pid belongs to another process |
  * | `t` | what `st` returns: a start time; empty if there is no such process |
- * | `p` | what `pump` returns: the pid of the new pump; elsewhere a pid that is only compared |
+ * | `p` | what `pump` returns: the pid of the new pump; what `parent` returns: a parent's pid; elsewhere only compared |
  * | `n` | what `copied` returns: how many bytes `dd` copied |
  *
  * A pid is empty if there is no such process.
@@ -127,13 +127,17 @@ gone() {
 }
 # The command's shell has the control FIFO open before it becomes the command, so other processes can obtain the descriptor.
 # They must not decide which process a stop signals, or cause needless helpers: the main process is accepted only once and
-# must be a child of the wrapper, its cgroup is looked up, and only dead helpers are replaced.
-child() {
+# must be the wrapper's command, its cgroup is looked up, and only dead helpers are replaced.
+parent() {
   p=
   if read -r p 2>/dev/null <"/proc/$1/stat"; then p=\${p##*) }; p=\${p#* }; p=\${p%% *}
-  elif [ -n "$ps" ]; then p=$(LC_ALL=C "$ps" -o ppid= -p "$1")
+  elif [ -n "$ps" ]; then p=$(LC_ALL=C "$ps" -o ppid= -p "$1"); p=\${p##* }
   fi
-  [ "\${p##* }" = "$w" ] && [ "$1" != "$k" ]
+}
+child() { parent "$1"; [ "$p" = "$w" ] && [ "$1" != "$k" ]; }
+# In a sandbox without a pid namespace, the wrapper's command is a bubblewrap process, which waits for the main process.
+direct() {
+  if [ -e filter ]; then parent "$1"; child "$p"; else child "$1"; fi
 }
 entered() {
   while read -r p; do [ "$p" != "$m" ] || return 0; done 2>/dev/null <"$cgroup/cgroup.procs"
@@ -155,7 +159,7 @@ obey() {
   while read -r command argument <&7; do
     case $command in
       keeper) if [ -z "$k" ]; then k=$argument; st "$k"; kt=$t; fi ;;
-      main) [ -z "$m" ] || continue; m=$argument; outside || child "$m" || { m=; continue; }; [ -z "$cgroup" ] || entered || nocgroup=1; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
+      main) [ -z "$m" ] || continue; m=$argument; outside || direct "$m" || { m=; continue; }; [ -z "$cgroup" ] || entered || nocgroup=1; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
       out) gone "$po" "$pot" || continue; pump out; po=$p; st "$po"; pot=$t; note ;;
       err) gone "$pe" "$pet" || continue; pump err; pe=$p; st "$pe"; pet=$t; note ;;
       feed) [ -n "$f" ] && gone "$f" "$ft" || continue; feeder; st "$f"; ft=$t; note ;;
