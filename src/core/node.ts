@@ -50,8 +50,9 @@ export interface Node {
   reach(): Promise<void>;
 
   /**
-   * Resolves when the process is running or has ended. A failed spawn counts as an end and does not throw. For a session
-   * that the node does not have yet, throws the Problems of `folders.resolve` for its workdir.
+   * Resolves when the process is running or has ended. If that takes long, resolves before with a session that is
+   * `starting`, which continues and can be stopped. A failed spawn counts as an end and does not throw. For a session that
+   * the node does not have yet, throws the Problems of `folders.resolve` for its workdir.
    */
   start(launch: Launch): Promise<SessionView>;
   /**

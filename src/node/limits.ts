@@ -18,6 +18,8 @@ export const limits = {
   pipes_wait_ms: 20,
   /** How long a start waits until the process runs. */
   start_wait_ms: 2_000,
+  /** A start is answered after this time although the process does not run yet. */
+  start_answer_ms: 10_000,
   /** How long a stop waits after SIGKILL. */
   kill_wait_ms: 3_000,
   /** How long the init process of a sandbox may take to end. */

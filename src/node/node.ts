@@ -209,14 +209,12 @@ class MachineNode implements LocalNode {
    * report them as failed.
    */
   async #waitForStarts(): Promise<void> {
-    const late = new AbortController();
     const begun = async () => {
       await Promise.allSettled(this.#starts.values());
       const launching = [...this.#sessions.values()].filter((session) => session.launching);
       await Promise.allSettled(launching.map((session) => session.started()));
-      late.abort();
     };
-    await Promise.race([begun(), sleep(limits.start_wait_ms, late.signal)]);
+    await within(limits.start_wait_ms, begun());
   }
 
   async sessions(): Promise<SessionView[]> {
@@ -259,7 +257,8 @@ class MachineNode implements LocalNode {
       }
       session = await starting;
     }
-    await session.started();
+    // The plane sends a stop only after this answer, so one that hangs while it starts must not hold it back.
+    await within(this.#options.start_answer_ms ?? limits.start_answer_ms, session.started());
     return session.view();
   }
 
@@ -417,6 +416,12 @@ class MachineNode implements LocalNode {
     if (!session) throw problems.sessionNotFound();
     return session;
   }
+}
+
+/** Resolves with `work`, or after `ms` without it. */
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work.finally(() => done.abort()), sleep(ms, done.signal)]);
 }
 
 function commonOptions({ env, env_allow, run_as, sandbox, bin_dir }: LocalNodeOptions): CommonEnvironment {

@@ -43,6 +43,7 @@ export interface LocalNodeOptions {
   careful_pumps?: boolean;
   sweep_ms?: number;
   helper_check_ms?: number;
+  start_answer_ms?: number;
   tree_read_ms?: number;
   leftover_grace_ms?: number;
   drain_ms?: number;

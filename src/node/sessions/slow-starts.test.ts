@@ -1,0 +1,52 @@
+/** Sessions whose command takes long to start, or hangs before it does. */
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { openTestNode, sharedLauncher } from '../../testing/local-node.ts';
+import { launchOf, RecordingSink, until } from '../../testing/node-suite.ts';
+import type { LocalNode } from '../node.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-slow-starts-'));
+  // The guard outlives the node and may still write its file.
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+});
+
+/** Opens a node. A script of the shell runs between the wrapper and the command. */
+async function open(script: string): Promise<{ node: LocalNode; sink: RecordingSink }> {
+  const setsid = join(folder, 'setsid');
+  await writeFile(setsid, `#!/bin/sh\n${script}\nexec "$@"\n`);
+  await chmod(setsid, 0o755);
+  const options = { launcher: sharedLauncher, sweep_ms: 50, start_answer_ms: 200, tools: { setsid } };
+  const node = await openTestNode(join(folder, 'data'), options);
+  onTestFinished(() => node.close());
+  const sink = new RecordingSink();
+  await node.attach(sink);
+  return { node, sink };
+}
+
+test('a session that hangs while it starts can be stopped', async () => {
+  const { node, sink } = await open('exec sleep 1000');
+  const launch = launchOf(folder, ['true']);
+  expect(await node.start(launch)).toMatchObject({ phase: 'starting', facts: [] });
+  expect(await node.stop(launch.session_id, 0)).toMatchObject({ survivors: [] });
+  expect((await sink.ended(launch.session_id)).exit).toMatchObject({ reason: 'spawn_failed' });
+});
+
+test('a session that takes long to start runs once, and reports it', async () => {
+  const { node, sink } = await open(`until [ -e "${folder}/go" ]; do sleep 0.02; done`);
+  const launch = launchOf(folder, ['/bin/sh', '-c', 'echo $$ >>pids; exec sleep 1000']);
+  const id = launch.session_id;
+  for (let tries = 0; tries < 2; tries++) expect((await node.start(launch)).phase).toBe('starting');
+  await writeFile(join(folder, 'go'), '');
+  const [started] = await until(() => sink.eventsOf(id).length > 0 && sink.eventsOf(id));
+  const pids = () => readFile(join(folder, 'pids'), 'utf8');
+  const view = await node.start(launch);
+  expect([started!.body.kind, view.phase]).toEqual(['started', 'running']);
+  await until(async () => (await pids().catch(() => '')) === `${view.pid}\n`);
+  await node.stop(id, 0);
+  await sink.ended(id);
+  expect(await pids()).toBe(`${view.pid}\n`);
+});
