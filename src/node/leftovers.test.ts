@@ -11,6 +11,7 @@ import { launchOf, RecordingSink, until } from '../testing/node-suite.ts';
 import type { LocalNodeOptions } from './node.ts';
 import { findCgroupParent } from './processes/cgroup.ts';
 import type { ActorFiles } from './sessions/actor-files.ts';
+import { SESSION_VERSION } from './sessions/shell-scripts.ts';
 
 const cgroups = await findCgroupParent();
 let data: string;
@@ -75,6 +76,27 @@ test.each(['launch.json', 'facts'])(
     expect(sink.eventsOf(broken).map((fact) => fact.number)).toEqual([1, 2]);
   },
 );
+
+test('a session that a newer version has started is not missing, and is reported after an upgrade', async () => {
+  const launch = launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]);
+  const first = await open();
+  await first.start(launch);
+  await first.close();
+  const id = launch.session_id;
+  const path = inSession(id, 'launch.json');
+  const current = await files.readFile(path, 'utf8');
+  await writeFile(path, JSON.stringify({ version: SESSION_VERSION + 1 }));
+
+  const node = await open();
+  const sink = new RecordingSink();
+  await node.attach(sink);
+  expect([sink.sessions, sink.unreadable]).toEqual([[], [id]]);
+  await expect(node.start(launch)).rejects.toMatchObject(UNREADABLE);
+  await writeFile(path, current);
+  await until(() => sink.eventsOf(id).length > 0);
+  expect((await node.stop(id, 0)).survivors).toEqual([]);
+  await sink.ended(id);
+});
 
 test('a session ends although its agent made its exit status unreadable', async () => {
   const launch = launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]);

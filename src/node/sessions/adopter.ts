@@ -1,6 +1,6 @@
 /**
  * Finds the sessions of earlier service processes on disk. A session whose files cannot be read, because of a disk error
- * for example, is not missing: its id stays known, and it is read again until that succeeds.
+ * or after a downgrade for example, is not missing: its id stays known, and it is read again until that succeeds.
  */
 import { join } from 'node:path';
 import { nextTurn } from '../../base/async.ts';

@@ -169,9 +169,15 @@ export class SessionFiles {
     return removeKnown(dir, FILES);
   }
 
-  /** Null if the file is missing, malformed, or from a newer version. */
+  /**
+   * Null if the file is missing or malformed. Throws an Error if a newer version of svc has written it: the session exists,
+   * but this version may misread its files.
+   */
   readLaunch(): LaunchFile | null {
     const file = parseJson(this.#read('launch.json')) as LaunchFile | null;
+    if (typeof file?.version === 'number' && file.version > SESSION_VERSION) {
+      throw new Error('a newer version of svc started the session; upgrade svc');
+    }
     const launch = file?.launch;
     const strings = [
       launch?.session_id,
@@ -183,7 +189,7 @@ export class SessionFiles {
     if (!file || !launch || !strings.every((value) => typeof value === 'string')) return null;
     if (!Array.isArray(launch.argv) || !launch.argv.every((value) => typeof value === 'string')) return null;
     if (!Array.isArray(launch.env_keys) || typeof file.version !== 'number') return null;
-    if (file.version > SESSION_VERSION || typeof launch.stdin !== 'boolean') return null;
+    if (typeof launch.stdin !== 'boolean') return null;
     return file;
   }
 
