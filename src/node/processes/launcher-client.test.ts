@@ -1,13 +1,15 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { MIB } from '../../base/limits.ts';
 import { isAlive, readStat } from '../../base/proc.ts';
 import { until } from '../../testing/node-suite.ts';
 import { Launcher } from './launcher-client.ts';
+import { type LauncherRequest, lineOf } from './launcher-wire.ts';
 
 const options = { cwd: '/', env: { PATH: '/usr/bin:/bin' }, output_bytes_max: 8 * MIB, timeout_ms: 60_000 };
 
@@ -52,6 +54,22 @@ test('kills running programs when the service ends, but not spawned processes', 
   expect(isAlive(spawned)).toBe(true);
   process.kill(spawned.pid, 'SIGKILL');
   await rm(folder, { recursive: true });
+});
+
+test('kills running programs when the service is killed while it writes a request', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-launcher-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const entry = fileURLToPath(new URL('./launcher.ts', import.meta.url));
+  const launcher = spawn(process.execPath, [entry], { stdio: ['pipe', 'ignore', 'ignore'] });
+  const ended = once(launcher, 'exit');
+  const file = join(folder, 'pid');
+  const argv: [string, ...string[]] = ['/bin/sh', '-c', `echo $$ >${file}; sleep 1000; true`];
+  const line = lineOf({ id: 1, op: 'run', argv, stdin: null, ...options } satisfies LauncherRequest);
+  launcher.stdin.write(line);
+  const pid = await until(async () => Number(await readFile(file, 'utf8').catch(() => '')) || null);
+  launcher.stdin.end(line.slice(0, -20));
+  expect(await ended).toEqual([0, null]);
+  await until(() => !readStat(pid));
 });
 
 test('replaces a launcher that does not answer a scan request', { timeout: 120_000 }, async () => {

@@ -16,7 +16,10 @@ import { sweepTrees } from './process-tree.ts';
 process.title = 'svc: launcher';
 closeInheritedDescriptors();
 const requests = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
-requests.on('line', (line) => void serve(JSON.parse(line) as LauncherRequest));
+requests.on('line', (line) => {
+  const request = parseRequest(line);
+  if (request) void serve(request);
+});
 requests.on('close', exitLauncher);
 process.stdout.on('error', exitLauncher);
 
@@ -24,6 +27,15 @@ function exitLauncher(): void {
   // A git command would otherwise wait forever for a writer of a FIFO that an agent left in its folder.
   killRunning();
   process.exit(0);
+}
+
+/** Null for a request that the service was killed while writing, which `readline` passes on before it closes. */
+function parseRequest(line: string): LauncherRequest | null {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null;
+  }
 }
 
 async function serve(request: LauncherRequest): Promise<void> {
