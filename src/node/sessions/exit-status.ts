@@ -11,7 +11,8 @@ import type { ExitFile, SpawnFile } from './session-files.ts';
 
 /** How and when a session ended. */
 export interface Outcome {
-  exit: Exit;
+  /** Null if the command was never started. What failed before it left the reason on stderr. */
+  exit: Exit | null;
   ended_at_ms: number;
   /** Seconds since boot when the wrapper saw the end; null if unknown. */
   uptime_s: number | null;
@@ -22,17 +23,13 @@ export interface Outcome {
 /** Signals whose names a shell does not print. */
 const UNNAMED = new Set([system.signals.SIGINT, system.signals.SIGPIPE]);
 
-/**
- * `spawn` is null if the inner shell wrote no result. The message is then the result of `lastError`: the last line on
- * the agent's stderr.
- */
+/** Null if `spawn` is null, because the inner shell wrote no result. */
 export async function interpretExit(
   file: ExitFile,
   spawn: SpawnFile | null,
   workdir: string,
-  lastError: () => string,
-): Promise<Exit> {
-  if (!spawn) return failed('spawn_failed', lastError() || 'the command could not be started');
+): Promise<Exit | null> {
+  if (!spawn) return null;
   if (!spawn.ok) return failed(spawn.reason, spawn.message);
   if (file.status === 126 || file.status === 127) {
     const missing = await missingInterpreter(resolve(workdir, spawn.program));
@@ -50,6 +47,12 @@ export async function interpretExit(
 /** The exit of a session without an exit code. */
 export function failed(reason: NonNullable<Exit['reason']>, message: string | null): Exit {
   return { exit_code: null, exit_signal: null, reason, message };
+}
+
+/** The exit of a command that was never started. `stderr`: its last bytes. The message is the last line. */
+export function neverStarted(stderr: string): Exit {
+  const last = (stderr.trim().split('\n').at(-1) ?? '').replace(/[\x00-\x1f\x7f]+/g, ' ');
+  return failed('spawn_failed', last || 'the command could not be started');
 }
 
 /** The interpreter in the first line of a script if it cannot be executed; null otherwise. */

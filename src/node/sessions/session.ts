@@ -27,7 +27,7 @@ import { type Cleanup, type Exit, type Leftover, START_INTERRUPTED } from '../..
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
-import { failed, interpretExit, type Outcome } from './exit-status.ts';
+import { failed, interpretExit, neverStarted, type Outcome } from './exit-status.ts';
 import type { HandleFile, LaunchFile, SessionFiles, SpawnFile } from './session-files.ts';
 import { continueStopped, SessionHelpers } from './session-helpers.ts';
 import { SessionProcesses } from './session-processes.ts';
@@ -286,7 +286,7 @@ export class LocalSession {
     }
     if (exit) {
       failpoint('exit');
-      const explained = await interpretExit(exit, this.#spawn, this.launch.workdir, () => this.#lastError());
+      const explained = await interpretExit(exit, this.#spawn, this.launch.workdir);
       const { at_ms: ended_at_ms, uptime_s } = exit;
       return this.#finish({ exit: explained, ended_at_ms, uptime_s, processes: same_boot });
     }
@@ -359,12 +359,6 @@ export class LocalSession {
     return { exit, ended_at_ms: this.#host.clock.now(), uptime_s: null, processes: false };
   }
 
-  /** The last line that a failed start left on stderr. */
-  #lastError(): string {
-    const text = this.files.readTail('err', 1024);
-    return (text.trim().split('\n').at(-1) ?? '').replace(/[\x00-\x1f\x7f]+/g, ' ');
-  }
-
   // --- the end ---------------------------------------------------------------------------------------------------
 
   async #finish(outcome: Outcome): Promise<void> {
@@ -382,10 +376,12 @@ export class LocalSession {
     if (this.#closed) return;
     ignoreErrors(() => this.files.dropEnvironment());
     const sizes = this.files.sizes();
+    // Only now, because the pump may just have stored the reason.
+    const exit = outcome.exit ?? neverStarted(this.files.readTail('err', 1024));
     failpoint('ended');
     await this.#record({
       kind: 'ended',
-      end: { exit: outcome.exit, sizes, cleanup, leftovers, ended_at_ms: outcome.ended_at_ms },
+      end: { exit, sizes, cleanup, leftovers, ended_at_ms: outcome.ended_at_ms },
     });
     ignoreErrors(() => this.files.mark('ended'));
     this.#watch?.close();
@@ -403,7 +399,8 @@ export class LocalSession {
     const stopped = await this.#stop;
     if (stopped?.cleanup) return { cleanup: stopped.cleanup, leftovers: [] };
     const options = { exit_uptime_s: uptime_s, pipes_free: await this.#helpers.freesPipes() };
-    if (this.launch.on_exit === 'keep' && !stopped) {
+    // Without a handle, the command never ran, and the only processes are helpers that are about to end.
+    if (this.launch.on_exit === 'keep' && !stopped && this.#processes.handle) {
       const answer = await this.#processes.list(options);
       const leftovers = answer.members.map(({ pid, command }) => ({ pid, command }));
       const empty = answer.populated === false ? 'proven' : 'swept';

@@ -1,4 +1,4 @@
-/** Sessions whose command takes long to start, or hangs before it does. */
+/** Sessions whose command takes long to start, hangs before it does, or fails. */
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +6,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { openTestNode, sharedLauncher } from '../../testing/local-node.ts';
 import { launchOf, RecordingSink, until } from '../../testing/node-suite.ts';
 import type { LocalNode } from '../node.ts';
+import type { Tools } from '../processes/tools.ts';
 
 let folder: string;
 beforeEach(async () => {
@@ -14,12 +15,22 @@ beforeEach(async () => {
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 });
 
+/** Makes a program that runs this script and then its arguments. */
+async function program(name: string, script: string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, `#!/bin/sh\n${script}\nexec "$@"\n`);
+  await chmod(path, 0o755);
+  return path;
+}
+
 /** Opens a node. A script of the shell runs between the wrapper and the command. */
-async function open(script: string): Promise<{ node: LocalNode; sink: RecordingSink }> {
-  const setsid = join(folder, 'setsid');
-  await writeFile(setsid, `#!/bin/sh\n${script}\nexec "$@"\n`);
-  await chmod(setsid, 0o755);
-  const options = { launcher: sharedLauncher, sweep_ms: 50, start_answer_ms: 200, tools: { setsid } };
+async function open(
+  script: string,
+  tools: Partial<Tools> = {},
+): Promise<{ node: LocalNode; sink: RecordingSink }> {
+  const setsid = await program('setsid', script);
+  const quick = { launcher: sharedLauncher, sweep_ms: 50, start_answer_ms: 200 };
+  const options = { ...quick, tools: { setsid, ...tools } };
   const node = await openTestNode(join(folder, 'data'), options);
   onTestFinished(() => node.close());
   const sink = new RecordingSink();
@@ -49,4 +60,16 @@ test('a session that takes long to start runs once, and reports it', async () =>
   await node.stop(id, 0);
   await sink.ended(id);
   expect(await pids()).toBe(`${view.pid}\n`);
+});
+
+test('a failed start reports its reason, even if the reason is stored after the wrapper has ended', async () => {
+  const cat = await program('cat', 'sleep 0.5; exec cat');
+  const { node, sink } = await open('echo "cannot make a sandbox" >&2; exit 1', { cat });
+  for (const on_exit of ['kill', 'keep'] as const) {
+    const launch = launchOf(folder, ['true'], { on_exit });
+    await node.start(launch);
+    const { exit, sizes, leftovers } = await sink.ended(launch.session_id);
+    expect(exit).toMatchObject({ reason: 'spawn_failed', message: 'cannot make a sandbox' });
+    expect([sizes.stderr, leftovers]).toEqual(['cannot make a sandbox\n'.length, []]);
+  }
 });
