@@ -22,7 +22,8 @@ export async function buildNextVersion(): Promise<NextVersion> {
     for (const name of INPUTS) await cp(join(root, name), join(folder, name), { recursive: true });
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
     const version = await edit(join(folder, 'package.json'), /"version": "(.*)"/, '"version": "$1-next"');
-    await edit(join(folder, 'src/store/migrate.ts'), /^ {2}planes,$/m, `$&\n${MIGRATION}`);
+    // After all others.
+    await edit(join(folder, 'src/store/migrate.ts'), /^\];$/m, `${MIGRATION}\n$&`);
     const { ok, output } = await run(['node', 'scripts/build-program.ts'], folder);
     if (!ok) throw new Error(output);
     return { version: `${version}-next`, program: join(folder, 'bin/svc'), remove };
