@@ -352,7 +352,8 @@ export class StreamReader {
  */
 function cutAtMarks({ bytes, markEnd }: RedactedChunk, options: CutOptions): Cut {
   const first = cut(bytes, options);
-  const end = markEnd(first.used);
+  // Redaction can make a full read so short that all of it would wait. The next read would be the same one, so none of it may.
+  const end = first.used === 0 ? bytes.length : markEnd(first.used);
   if (end === first.used) return first;
   // A mark ends with a bracket, so the second cut uses all bytes up to there.
   return cut(bytes.subarray(0, end), { more: false, last: false });
