@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { limits } from './limits.ts';
 import { Redactor, type Secret } from './redaction.ts';
 
 const KEY = { name: 'KEY', value: 'k3y-of-mine' };
@@ -192,6 +193,24 @@ test('searches a read with many interrupted secrets in linear time', () => {
   // In quadratic time, it takes more than ten times as long.
   expect(performance.now() - began).toBeLessThan(4_000);
   expect(shown === '\x1b[1;31m[redacted:KEY]'.repeat(50_000)).toBe(true);
+});
+
+test('redacts a secret that many sequences interrupt, up to a limit, however the stream is split', () => {
+  const redactor = Redactor.of([KEY])!;
+  const count = limits.redact_sequences_bytes_max / 4;
+  for (const more of [0, 1]) {
+    const sequences = '\x1b[0m'.repeat(count + more);
+    const text = `k3y${sequences}-of-mine k3y-of-mine`;
+    const expected = more
+      ? `k3y${sequences}-of-mine [redacted:KEY]`
+      : `${sequences}[redacted:KEY] [redacted:KEY]`;
+    for (const cut of [2, 7, 4 * count, text.length - 14, text.length - 12, text.length]) {
+      const shown = taken([bytes(text.slice(0, cut)), bytes(text.slice(cut))], redactor).toString();
+      expect(shown === expected).toBe(true);
+    }
+  }
+  const { held } = redactor.take(bytes(`k3y${'\x1b[0m'.repeat(2 * count)}`), { last: false });
+  expect(held).toBe(0);
 });
 
 test('a sequence within a secret does not form another secret with the text after it', () => {

@@ -2,7 +2,8 @@
  * Redacts the values of secrets in an agent's output (pure): each becomes `[redacted:NAME]`, even if it spans two reads. The
  * first match wins, and among matches with the same start, the longest. Whitespace around a value is ignored. Values shorter
  * than `redact_bytes_min` bytes are not redacted, because they would match ordinary text. A value also matches if it is
- * escaped in a JSON string, or interrupted by terminal escape sequences; these sequences are kept, before the mark.
+ * escaped in a JSON string, or interrupted by terminal escape sequences of at most `redact_sequences_bytes_max` bytes in
+ * total; these sequences are kept, before the mark.
  */
 
 import { keptText } from '../base/kept-bytes.ts';
@@ -198,23 +199,32 @@ class Source {
   find(from: number): Found | null {
     const bare = this.#bare;
     let whole = this.#whole;
-    if (whole && whole.at < from) whole = this.#found(this.#search.find(this.#data, from), null);
+    if (whole && whole.at < from) whole = this.#findWhole(from);
     this.#whole = whole;
     if (bare === null) return whole;
     let interrupted = this.#interrupted;
-    if (interrupted && interrupted.at < from)
-      interrupted = this.#found(this.#search.find(bare.bytes, bare.index(from)), bare);
+    if (interrupted && interrupted.at < from) interrupted = this.#findInterrupted(bare, bare.index(from));
     this.#interrupted = interrupted;
     if (whole === null || interrupted === null) return whole ?? interrupted;
     if (whole.at !== interrupted.at) return whole.at < interrupted.at ? whole : interrupted;
     return whole.end > interrupted.end ? whole : interrupted;
   }
 
-  #found(found: (Pattern & { at: number }) | null, bare: Unescaped | null): Found | null {
-    if (found === null) return null;
-    const { at, bytes, mark } = found;
-    if (bare === null) return { at, end: at + bytes.length, mark };
-    return { at: bare.origin(at), end: bare.origin(at + bytes.length - 1) + 1, mark };
+  #findWhole(from: number): Found | null {
+    const found = this.#search.find(this.#data, from);
+    return found && { at: found.at, end: found.at + found.bytes.length, mark: found.mark };
+  }
+
+  #findInterrupted(bare: Unescaped, from: number): Found | null {
+    for (let index = from; ; ) {
+      const found = this.#search.find(bare.bytes, index);
+      if (found === null) return null;
+      const { length } = found.bytes;
+      const at = bare.origin(found.at);
+      const end = bare.origin(found.at + length - 1) + 1;
+      if (end - at - length <= limits.redact_sequences_bytes_max) return { at, end, mark: found.mark };
+      index = found.at + 1;
+    }
   }
 
   /** The first position at or after `from` where a secret or a sequence is incomplete; the end if all are complete. */
@@ -224,7 +234,10 @@ class Source {
     const whole = this.#search.firstIncomplete(this.#data, from);
     const bare = this.#bare;
     if (bare === null) return whole;
-    const index = this.#search.firstIncomplete(bare.bytes, bare.index(from));
+    const index = this.#search.firstIncomplete(
+      bare.bytes,
+      bare.index(Math.max(from, length - this.#search.longest - limits.redact_sequences_bytes_max)),
+    );
     const interrupted = index < bare.bytes.length ? bare.origin(index) : bare.end;
     // A sequence is never split, because its end would be mistaken for text.
     return Math.max(from, Math.min(whole < length ? bare.outside(whole) : length, interrupted));
@@ -240,7 +253,8 @@ class Source {
 class Search {
   /** Patterns, longest first. */
   readonly #patterns: readonly Pattern[];
-  readonly #longest: number;
+  /** Length of the longest pattern. */
+  readonly longest: number;
   readonly #window: number;
   /** How far the window may move if it ends with two bytes that have this hash. */
   readonly #strides: Uint8Array;
@@ -250,7 +264,7 @@ class Search {
 
   constructor(patterns: Pattern[]) {
     this.#patterns = patterns.toSorted((a, b) => b.bytes.length - a.bytes.length);
-    this.#longest = this.#patterns[0]!.bytes.length;
+    this.longest = this.#patterns[0]!.bytes.length;
     const window = Math.min(this.#patterns.at(-1)!.bytes.length, WINDOW_MAX);
     this.#window = window;
     this.#strides = new Uint8Array(BLOCKS).fill(window - 1);
@@ -291,7 +305,7 @@ class Search {
   /** The first position at or after `from` where an incomplete pattern begins; the end if there is none. */
   firstIncomplete(data: Buffer, from: number): number {
     const end = data.length;
-    for (let at = Math.max(from, end - this.#longest + 1); at < end; at++) {
+    for (let at = Math.max(from, end - this.longest + 1); at < end; at++) {
       if (this.#first[data[at]!] === 1 && this.begins(data, at)) return at;
     }
     return end;
