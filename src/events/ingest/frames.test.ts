@@ -256,6 +256,17 @@ test('redacts output however it is split, and leaves frames unchanged', () => {
   );
 });
 
+test('loses no byte of an incomplete character before a possible secret', () => {
+  const cutter = new FrameCutter(false, () => Redactor.of([PEM]));
+  const parts = [Buffer.from([0x61, 0xc3]), Buffer.from('-- key --\n'), Buffer.from('abcdef\n')];
+  const first = cutter.take(Buffer.concat(parts.slice(0, 2)), { last: false });
+  const rest = cutter.take(parts[2]!, { last: true });
+  const output = [first, rest].flatMap((frames) => frames?.pieces ?? []);
+  const bytes = output.map((piece) => (piece.kind === 'output' ? piece.bytes : Buffer.from('?')));
+  expect(Buffer.concat(bytes).toString('latin1')).toBe('a\xc3[redacted:PEM]\n');
+  expect((first?.bytes.length ?? 0) + (rest?.bytes.length ?? 0)).toBe(Buffer.concat(parts).length);
+});
+
 test('redacts an unfinished line, even if two pieces of it split a secret', () => {
   const cutter = new FrameCutter(false, () => Redactor.of([WORD]), {
     sizes: { frame_bytes_max: 20, payload_bytes_max: 5 },

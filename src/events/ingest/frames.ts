@@ -197,13 +197,14 @@ export class FrameCutter implements UnfinishedLine {
     }
     const rest = bytes.subarray(plain_from);
     const held = last || !redactor ? 0 : redactor.take(rest, { last }).held;
-    const used = bytes.length - held;
-    this.#plain(bytes.subarray(plain_from, used), true, pieces, last);
-    return { pieces, used };
+    // The beginning of a character right before the held bytes waits with them.
+    const used = this.#plain(rest.subarray(0, rest.length - held), true, pieces, last);
+    return { pieces, used: plain_from + used };
   }
 
   /**
-   * Adds output to `pieces` and returns its length in bytes. `whole`: no bytes may wait. `last`: the stream ends here.
+   * Adds output to `pieces` and returns how many of the bytes it used. `whole`: only an incomplete character at the end
+   * may wait. `last`: the stream ends here.
    */
   #plain(bytes: Uint8Array, whole: boolean, pieces: Piece[], last = false): number {
     const redacted = this.#redactor()?.take(bytes, { last: whole });
