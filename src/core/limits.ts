@@ -5,9 +5,6 @@ export const limits = {
   redact_bytes_min: 8,
   /** Longest part of a secret at the end of a read that is shown instead of being held back for long. */
   redact_shown_bytes_max: 7,
-  /**
-   * Longest escape sequences, together, that may interrupt a secret. With them and the longest variable, which JSON can
-   * escape, the beginning of a secret stays shorter than a read, so a stream always advances.
-   */
+  /** Longest escape sequences, together, that may interrupt a secret, so that its beginning stays shorter than a read. */
   redact_sequences_bytes_max: 128 * 1024,
 } as const;

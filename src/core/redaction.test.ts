@@ -185,14 +185,12 @@ test.each(ESCAPES)('redacts a secret that %j interrupts anywhere, however it is 
   expect(redactor.json(JSON.stringify({ text: every }))).toContain('[redacted:KEY]');
 });
 
-test('searches a read with many interrupted secrets in linear time', () => {
+// In quadratic time, this takes minutes.
+test('searches output with many interrupted secrets in linear time', () => {
   const redactor = Redactor.of([KEY])!;
-  const given = bytes('k3y\x1b[1;31m-of-mine'.repeat(50_000));
-  const began = performance.now();
+  const given = bytes('k3y\x1b[1;31m-of-mine'.repeat(150_000));
   const shown = Buffer.from(redactor.take(given, { last: true }).bytes).toString();
-  // In quadratic time, it takes more than ten times as long.
-  expect(performance.now() - began).toBeLessThan(4_000);
-  expect(shown === '\x1b[1;31m[redacted:KEY]'.repeat(50_000)).toBe(true);
+  expect(shown === '\x1b[1;31m[redacted:KEY]'.repeat(150_000)).toBe(true);
 });
 
 test('redacts a secret that many sequences interrupt, up to a limit, however the stream is split', () => {
