@@ -7,14 +7,21 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Folders } from '../src/core/node.ts';
-import { limits } from '../src/features/runs/limits.ts';
 import type { LocalNode } from '../src/node/node.ts';
 import { EXAMPLE_AGENT } from '../src/testing/example-agent.ts';
 import { ANA, FeaturesFixture, SOON } from '../src/testing/features-fixture.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
 import { firstOf, is_long, killCount, longTest } from '../src/testing/long.ts';
 import { endSessions } from '../src/testing/plane.ts';
-import { applyEvent, beginRun, plainMember, runOf, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
+import {
+  applyEvent,
+  beginRun,
+  passTimeLimits,
+  plainMember,
+  runOf,
+  stepsOfRun,
+  untilRun,
+} from '../src/testing/team-runs.ts';
 
 const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 
@@ -135,8 +142,7 @@ test('an attempt that exceeds its timeout is stopped before the retry', { timeou
     steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
   });
   await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
-  await fixture.advanceClock(31_000);
-  await fixture.advanceClock(limits.timeouts_after_start_ms);
+  await passTimeLimits(fixture, 31_000);
   await untilRun(fixture, run_id, 'completed');
   const { a } = await stepsOfRun(fixture, run_id);
   expect(a).toMatchObject({ attempt: 2, output: 'quick\n' });
@@ -191,8 +197,7 @@ longTest('an attempt that ignores its timeout is killed before the retry', { tim
   });
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(1), SOON);
   await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
-  await fixture.advanceClock(31_000);
-  await fixture.advanceClock(limits.timeouts_after_start_ms);
+  await passTimeLimits(fixture, 31_000);
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(2), { timeout: 50_000 });
   await untilRun(fixture, run_id, 'completed');
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });

@@ -233,9 +233,20 @@ browserTest(
     await page.keyboard.type('cancel');
     const params = { review_id: review.id };
     const answer = plane.client.call('respondReview', { params, body: { option_id: 'once' } });
-    // Outside a field, these keys are shortcuts.
-    while (await message.isVisible()) await page.keyboard.type('c');
-    await page.keyboard.type('cga');
+    // In the page, because nothing must interrupt the typing. Outside a field, `c` is a shortcut.
+    await page.evaluate(
+      `new Promise((resolve) => {
+        const field = document.activeElement;
+        let more = 20;
+        const typing = setInterval(() => {
+          const press = new KeyboardEvent('keydown', { key: 'c', bubbles: true, cancelable: true });
+          document.activeElement.dispatchEvent(press);
+          if (field.isConnected || --more > 0) return;
+          clearInterval(typing);
+          resolve();
+        }, 20);
+      })`,
+    );
     await answer;
     await card(page, 'Your message was not sent').getByText('cancel').waitFor();
     expect(new URL(page.url()).pathname).toBe('/approvals');

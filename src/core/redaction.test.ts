@@ -209,6 +209,12 @@ test('redacts a secret that many sequences interrupt, up to a limit, however the
   }
   const { held } = redactor.take(bytes(`k3y${'\x1b[0m'.repeat(2 * count)}`), { last: false });
   expect(held).toBe(0);
+  // The shorter of two secrets that begin alike is within the limit.
+  const alike = Redactor.of([KEY, { name: 'LONG', value: `${KEY.value}-and-more` }])!;
+  const sequences = '\x1b[0m'.repeat(count + 1);
+  const text = `k3y\x1b[1m-of-mine${sequences}-and-more`;
+  const shown = Buffer.from(alike.take(bytes(text), { last: true }).bytes).toString();
+  expect(shown === `\x1b[1m[redacted:KEY]${sequences}-and-more`).toBe(true);
 });
 
 test('a sequence within a secret does not form another secret with the text after it', () => {

@@ -216,15 +216,16 @@ class Source {
   }
 
   #findInterrupted(bare: Unescaped, from: number): Found | null {
-    for (let index = from; ; ) {
-      const found = this.#search.find(bare.bytes, index);
-      if (found === null) return null;
-      const { length } = found.bytes;
-      const at = bare.origin(found.at);
-      const end = bare.origin(found.at + length - 1) + 1;
-      if (end - at - length <= limits.redact_sequences_bytes_max) return { at, end, mark: found.mark };
-      index = found.at + 1;
-    }
+    const placeOf = (at: number, length: number) => ({
+      at: bare.origin(at),
+      end: bare.origin(at + length - 1) + 1,
+    });
+    const fits = (start: number, { bytes: { length } }: Pattern) => {
+      const { at, end } = placeOf(start, length);
+      return end - at - length <= limits.redact_sequences_bytes_max;
+    };
+    const found = this.#search.find(bare.bytes, from, fits);
+    return found && { ...placeOf(found.at, found.bytes.length), mark: found.mark };
   }
 
   /** The first position at or after `from` where a secret or a sequence is incomplete; the end if all are complete. */
@@ -280,7 +281,12 @@ class Search {
     }
   }
 
-  find(data: Buffer, from: number): (Pattern & { at: number }) | null {
+  /** `accepts`: whether a pattern that begins at a position counts. */
+  find(
+    data: Buffer,
+    from: number,
+    accepts: (at: number, pattern: Pattern) => boolean = () => true,
+  ): (Pattern & { at: number }) | null {
     const strides = this.#strides;
     const end = data.length;
     for (let at = from + this.#window - 1; at < end; ) {
@@ -293,7 +299,8 @@ class Search {
       const start = at - this.#window + 1;
       for (const pattern of this.#ending.get(block) ?? []) {
         const { bytes } = pattern;
-        if (bytes.length <= end - start && isSameRange(bytes, data, start, bytes.length)) {
+        const is_found = bytes.length <= end - start && isSameRange(bytes, data, start, bytes.length);
+        if (is_found && accepts(start, pattern)) {
           return { ...pattern, at: start };
         }
       }

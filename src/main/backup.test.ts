@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Feed } from '../events/feed.ts';
@@ -206,14 +206,19 @@ test('numbers of streams are not used again if the same backup is restored twice
 test('backups to one file do not disturb each other, and what a killed one left is removed', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   const left = [join(data, 'backup-abcdef'), `${file}.backup-abcdef.part`];
-  for (const path of left) {
-    mkdirSync(path);
-    utimesSync(path, 0, 0);
-  }
+  mkdirSync(left[0]!);
+  writeFileSync(left[1]!, '');
+  // Those of a person.
+  const kept = ['backup-2026-01-02.tar.gz', 'backup-of-old-files'].map((name) => join(data, name));
+  writeFileSync(kept[0]!, '');
+  mkdirSync(kept[1]!);
+  for (const path of [...left, ...kept]) utimesSync(path, 0, 0);
   const outcomes = await Promise.allSettled([1, 2].map(() => backup(data, file, '1.0.0', now)));
   expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   expect(readdirSync(top).sort()).toEqual(['copy.tar.gz', 'data']);
-  expect(readdirSync(data).filter((name) => name.startsWith('backup-'))).toEqual([]);
+  expect(readdirSync(data).filter((name) => name.startsWith('backup-'))).toEqual(
+    kept.map((path) => basename(path)),
+  );
   expect(await restore(data, file, now)).toMatchObject({ aside: expect.any(String) });
 });
 

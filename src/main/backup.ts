@@ -5,7 +5,7 @@
  * belong to live processes.
  */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { type Dirent, existsSync } from 'node:fs';
 import {
   chmod,
   link,
@@ -92,13 +92,20 @@ async function publish(part: string, file: string): Promise<void> {
 
 /** Deletes what backups left that were killed: their copies, which keep the files of logs from being deleted, and parts of `file`. */
 async function removeAbandoned(data_dir: string, file: string): Promise<void> {
-  const isPart = (name: string) => name.startsWith(`${basename(file)}.backup-`) && name.endsWith('.part');
+  const suffix = '[A-Za-z0-9]{6}';
+  const part = new RegExp(`^\\.backup-${suffix}\\.part$`);
+  const name = basename(file);
   for (const [folder, isOurs] of [
-    [data_dir, (name: string) => name.startsWith('backup-')],
-    [dirname(file), isPart],
+    [data_dir, (entry: Dirent) => entry.isDirectory() && new RegExp(`^backup-${suffix}$`).test(entry.name)],
+    [
+      dirname(file),
+      (entry: Dirent) =>
+        entry.isFile() && entry.name.startsWith(name) && part.test(entry.name.slice(name.length)),
+    ],
   ] as const) {
-    for (const name of (await readdir(folder).catch(() => [])).filter(isOurs)) {
-      const path = join(folder, name);
+    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries.filter(isOurs)) {
+      const path = join(folder, entry.name);
       const info = await stat(path).catch(() => null);
       if (info !== null && Date.now() - info.mtimeMs > limits.backup_abandoned_ms)
         await rm(path, { recursive: true, force: true });

@@ -421,7 +421,11 @@ class MachineNode implements LocalNode {
 /** Resolves with `work`, or after `ms` without it. */
 async function within(ms: number, work: Promise<void>): Promise<void> {
   const done = new AbortController();
-  await Promise.race([work.finally(() => done.abort()), sleep(ms, done.signal)]);
+  try {
+    await Promise.race([work, sleep(ms, done.signal)]);
+  } finally {
+    done.abort();
+  }
 }
 
 function commonOptions({ env, env_allow, run_as, sandbox, bin_dir }: LocalNodeOptions): CommonEnvironment {

@@ -218,3 +218,25 @@ export function changeRun(
     return (await findRun(tx, run.id))!;
   });
 }
+
+/** Advances the clock, and lets the time limits of steps pass that are due then. The scheduler sleeps by the real clock. */
+export async function passTimeLimits(fixture: FeaturesFixture, ms: number): Promise<void> {
+  fixture.clock.advance(ms);
+  const due = await fixture.store.read((reader) =>
+    reader.all(
+      reader.sql
+        .selectFrom('timers')
+        .select(['ref', 'payload'])
+        .where('kind', '=', 'step_timeout')
+        .where('due_at', '<=', fixture.clock.now()),
+    ),
+  );
+  const fire = fixture.runs.timers!.step_timeout!;
+  for (const { ref, payload } of due) {
+    await fixture.store.write(async (tx) => {
+      await fixture.core.timers.clear(tx, 'step_timeout', ref);
+      const timer = { kind: 'step_timeout', ref, payload: JSON.parse(payload) } as const;
+      await fire(tx, { ...timer, due_at_ms: fixture.clock.now() });
+    });
+  }
+}

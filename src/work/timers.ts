@@ -26,8 +26,8 @@ export interface TimerPayloads {
   turn_cancel: { prompt_id: string | null };
   review_deadline: Record<string, never>;
   elicitation_deadline: Record<string, never>;
-  /** For an attempt of a step, by its number. `waited`: it has been postponed once after a start of the plane. */
-  step_timeout: { timeout_seconds: number; waited?: true };
+  /** For an attempt of a step, by its number. */
+  step_timeout: { timeout_seconds: number };
   /** For a message (by its id) that a prompt to an agent mentioned. */
   mail_unacknowledged: Record<string, never>;
   /** For a member with mail whose step is about to start or end. */

@@ -5,7 +5,6 @@
 
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
-import { isDiskError } from '../../base/files.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Link, Node, StopReport } from '../../core/node.ts';
@@ -258,8 +257,8 @@ export class Lifecycle {
         const length = await node
           .input(session_id, payload.offset, data, payload.eof)
           .catch((error: unknown) => {
-            // The stop, which comes after it, must not wait for input that the node cannot store.
-            if (session.stopping === 1 && isDiskError(error)) throw problems.agentNotRunning();
+            // The stop, which comes after it, must not wait for input that this machine cannot store.
+            if (session.stopping === 1 && isFileError(error)) throw problems.agentNotRunning();
             throw error;
           });
         failpoint('stdin_written');
@@ -471,6 +470,12 @@ function isUnknownSession(error: unknown): boolean {
   return error instanceof Problem && error.code === 'session_not_found';
 }
 
+/** An error of the file system that is not only due to the present load. */
+function isFileError(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return !(error instanceof Problem) && code !== undefined && code !== 'EMFILE' && code !== 'ENFILE';
+}
+
 /** Throws if the node cannot say whether it has the session. */
 async function hasSession(node: Node, session_id: string): Promise<boolean> {
   try {
@@ -478,7 +483,8 @@ async function hasSession(node: Node, session_id: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (isUnknownSession(error)) return false;
-    if (error instanceof Problem && error.code === problems.outputLost().code) return true;
+    const codes = [problems.outputLost().code, problems.outputUnreadable().code];
+    if (error instanceof Problem && codes.includes(error.code)) return true;
     throw error;
   }
 }

@@ -9,7 +9,6 @@
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import type { TimerPayloads } from '../../work/timers.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
@@ -24,8 +23,6 @@ import type { AttemptTarget, GraphEvent } from './rules/graph.ts';
 import { isStepOver } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
 import { hasOutputCapacity } from './step-io.ts';
-
-type StepTimeout = TimerPayloads['step_timeout'];
 
 /** How an attempt ended. `output`: any JSON value. */
 export type Outcome =
@@ -57,7 +54,7 @@ export class Attempts {
     if (target.kind === 'round') return;
     const timeout_seconds = (await findStep(tx, run_num, target.step_key))?.timeout_seconds ?? null;
     if (timeout_seconds !== null)
-      await this.#setTimeout(tx, attempt, { timeout_seconds }, timeout_seconds * 1000);
+      await this.#setTimeout(tx, attempt, timeout_seconds, timeout_seconds * 1000);
     const { step_key, attempt: number } = target;
     await this.#apply(tx, attempt, { kind: 'step_running', step_key, attempt: number });
   }
@@ -118,36 +115,31 @@ export class Attempts {
   }
 
   /** Fails an attempt that exceeded the time limit of its step, unless it may have ended in time. */
-  async timedOut(tx: Tx, attempt_num: number, timeout: StepTimeout): Promise<void> {
+  async timedOut(tx: Tx, attempt_num: number, timeout_seconds: number): Promise<void> {
     const attempt = await attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.ended) return;
-    const wait = await this.#waitForEnd(tx, attempt, timeout);
-    if (wait !== null) {
-      await this.#setTimeout(tx, attempt, wait.timeout, wait.ms);
+    const wait_ms = await this.#waitForEnd(tx, attempt);
+    if (wait_ms > 0) {
+      await this.#setTimeout(tx, attempt, timeout_seconds, wait_ms);
       return;
     }
-    const { timeout_seconds } = timeout;
     const error_text = `timed out after ${timeout_seconds} s`;
     await this.cancel(tx, attempt);
     await this.#apply(tx, attempt, toGraphEvent(attempt.target, { kind: 'failed', error_text }));
   }
 
-  /** How long to wait for an end that has not been processed, and with which timer; null if there is none. */
-  async #waitForEnd(
-    tx: Tx,
-    { agent_id, session_id, started_at }: Attempt,
-    timeout: StepTimeout,
-  ): Promise<{ ms: number; timeout: StepTimeout } | null> {
-    const soon = { ms: sharedLimits.node_suspect_ms, timeout };
+  /** How long to wait, in ms, for an end that has not been processed; 0 if there can be none. */
+  async #waitForEnd(tx: Tx, { agent_id, session_id, started_at }: Attempt): Promise<number> {
     // Its node cannot report it now.
-    if ((await findAgent(tx, agent_id))?.stale_since != null) return soon;
+    if ((await findAgent(tx, agent_id))?.stale_since != null) return sharedLimits.node_suspect_ms;
     // Only the output has not been read.
     for (const kind of ['collect', 'collect_message'] as const) {
-      if (session_id !== null && (await this.#core.outbox.isPending(tx, session_id, kind))) return soon;
+      if (session_id !== null && (await this.#core.outbox.isPending(tx, session_id, kind)))
+        return sharedLimits.node_suspect_ms;
     }
-    // It may have ended while no plane was running, and nodes report that only now.
-    if (timeout.waited || started_at === null || started_at >= this.#opened_at) return null;
-    return { ms: limits.timeouts_after_start_ms, timeout: { ...timeout, waited: true } };
+    // It may have ended while no plane was running, and its node has not reported that yet.
+    if (started_at === null || started_at >= this.#opened_at) return 0;
+    return Math.max(0, this.#opened_at + limits.timeouts_after_start_ms - this.#core.clock.now());
   }
 
   /** `output`: the run's output if the event completes the run. */
@@ -155,9 +147,9 @@ export class Attempts {
     if (await isCurrent(tx, attempt)) await this.#scheduler.apply(tx, attempt.run_num, event, { output });
   }
 
-  async #setTimeout(tx: Tx, { num }: Attempt, timeout: StepTimeout, wait_ms: number): Promise<void> {
+  async #setTimeout(tx: Tx, { num }: Attempt, timeout_seconds: number, wait_ms: number): Promise<void> {
     const due_at = this.#core.clock.now() + wait_ms;
-    await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, timeout);
+    await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
   }
 
   async #markEnded(tx: Tx, { num }: Attempt): Promise<void> {

@@ -41,7 +41,8 @@ export class Dispatcher {
 
   timers(): Pick<TimerHandlers, 'step_timeout'> {
     return {
-      step_timeout: (tx, { ref, payload }) => this.#attempts.timedOut(tx, Number(ref), payload),
+      step_timeout: (tx, { ref, payload }) =>
+        this.#attempts.timedOut(tx, Number(ref), payload.timeout_seconds),
     };
   }
 

@@ -1,7 +1,7 @@
 /** Time limits of steps. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
-import { beginRun, plainMember, stepsOfRun, untilRun } from '../../testing/team-runs.ts';
+import { beginRun, passTimeLimits, plainMember, stepsOfRun, untilRun } from '../../testing/team-runs.ts';
 import { limits } from './limits.ts';
 
 let fixture: FeaturesFixture;
@@ -37,7 +37,7 @@ test('a step that has not ended a while after a start of the plane has timed out
   const { run_id } = await begin();
   await fixture.advanceClock(31_000);
   expect((await stepA(run_id)).status).toBe('running');
-  await fixture.advanceClock(limits.timeouts_after_start_ms);
+  await passTimeLimits(fixture, limits.timeouts_after_start_ms);
   await untilRun(fixture, run_id, 'failed');
   expect((await stepA(run_id)).error_text).toBe('timed out after 30 s');
 });
@@ -51,11 +51,7 @@ test('a step does not time out while the output of its ended session is read', a
   });
   fixture.node.end(session_id, 0);
   await vi.waitFor(() => expect(output).toHaveBeenCalled(), SOON);
-  await fixture.store.write((tx) =>
-    fixture.runs.timers!.step_timeout!(tx, {
-      ...{ ref: '1', payload: { timeout_seconds: 30, waited: true } },
-    } as never),
-  );
+  await passTimeLimits(fixture, 31_000);
   expect((await stepA(run_id)).status).toBe('running');
   reading.resolve();
   await untilRun(fixture, run_id, 'completed');

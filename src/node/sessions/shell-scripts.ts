@@ -32,7 +32,7 @@
  * The agent itself gets only 0, 1 and 2.
  */
 
-/** Stored in `launch.json`. Raise it whenever a script or a file format of the session directory changes. */
+/** Stored in `launch.json`. Raise it when a change of a script or of the files of a session would mislead earlier versions, which then wait for an upgrade. */
 export const SESSION_VERSION = 3;
 
 /** The script with a first line that says in `ps` what its shell is for. A shell has no other name that `ps` shows. */

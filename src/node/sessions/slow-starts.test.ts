@@ -27,9 +27,10 @@ async function program(name: string, script: string): Promise<string> {
 async function open(
   script: string,
   tools: Partial<Tools> = {},
+  start_answer_ms = 200,
 ): Promise<{ node: LocalNode; sink: RecordingSink }> {
   const setsid = await program('setsid', script);
-  const quick = { launcher: sharedLauncher, sweep_ms: 50, start_answer_ms: 200 };
+  const quick = { launcher: sharedLauncher, sweep_ms: 50, start_answer_ms };
   const options = { ...quick, tools: { setsid, ...tools } };
   const node = await openTestNode(join(folder, 'data'), options);
   onTestFinished(() => node.close());
@@ -44,6 +45,15 @@ test('a session that hangs while it starts can be stopped', async () => {
   expect(await node.start(launch)).toMatchObject({ phase: 'starting', facts: [] });
   expect(await node.stop(launch.session_id, 0)).toMatchObject({ survivors: [] });
   expect((await sink.ended(launch.session_id)).exit).toMatchObject({ reason: 'spawn_failed' });
+});
+
+test('a start fails as unreachable if its node closes meanwhile', async () => {
+  const { node } = await open('exec sleep 1000', {}, 60_000);
+  const launch = launchOf(folder, ['true']);
+  const starting = node.start(launch);
+  const closed = node.close();
+  await expect(starting).rejects.toMatchObject({ code: 'node_unreachable' });
+  await closed;
 });
 
 test('a session that takes long to start runs once, and reports it', async () => {
