@@ -152,20 +152,18 @@ function useErrors(lines: LogLines, list: RefObject<ListHandle | null>): Errors 
 function useFind(lines: LogLines, list: RefObject<ListHandle | null>, goError: (direction: 1 | -1) => void) {
   const [query, setQuery] = useState<FindQuery | null>(null);
   const found = useFound(lines, query);
-  const [current, setCurrent] = useState<number | null>(null);
+  // With its query: results of the query before may arrive after a change.
+  const [at, setAt] = useState<{ line: number | null; query: FindQuery | null } | null>(null);
+  const current = at?.query === query ? at.line : null;
   const bar = useRef<{ focus(): void }>(null);
   const pattern = useMemo(
     () => (query?.text ? toPattern(query.text, { regex: query.regex, case: query.exact }).pattern : null),
     [query],
   );
   const go = (direction: 1 | -1) => {
-    const n = step(found.lines, current ?? (list.current?.top() ?? 1) - 1, direction);
-    setCurrent(n);
-    if (n !== null) list.current?.show(n);
-  };
-  const change = (next: FindQuery | null) => {
-    setQuery(next);
-    setCurrent(null);
+    const line = step(found.lines, current ?? (list.current?.top() ?? 1) - 1, direction);
+    setAt({ line, query: found.query });
+    if (line !== null) list.current?.show(line);
   };
   const open = () => {
     if (query) bar.current?.focus();
@@ -186,11 +184,11 @@ function useFind(lines: LogLines, list: RefObject<ListHandle | null>, goError: (
       <FindBar
         ref={bar}
         query={query}
-        onChange={change}
+        onChange={setQuery}
         found={found}
         current={current}
         onStep={go}
-        onClose={() => change(null)}
+        onClose={() => setQuery(null)}
       />
     ),
   };
