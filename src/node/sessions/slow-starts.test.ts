@@ -54,6 +54,9 @@ test('a start fails as unreachable if its node closes meanwhile', async () => {
   const closed = node.close();
   await expect(starting).rejects.toMatchObject({ code: 'node_unreachable' });
   await closed;
+  const next = await open('');
+  expect(await next.node.stop(launch.session_id, 0)).toMatchObject({ survivors: [] });
+  await next.sink.ended(launch.session_id);
 });
 
 test('a session that takes long to start runs once, and reports it', async () => {
