@@ -36,7 +36,7 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
   }
 }
 
-/** Standard input, which Ctrl-C ends: reading it throws then, even if its writer leaves it open. */
+/** Standard input that Ctrl-C ends: reading then throws, even if the writer keeps it open. */
 export function openStdin({ stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Readable {
   return addAbortSignal(signal, stdin);
 }

@@ -161,7 +161,7 @@ test('a restore over a database that does not know an agent skips all numbers th
   expect(head!.last_seq).toBeGreaterThan(1_000_000);
 });
 
-test('after a restore, followers of the fleet feed are told to read everything again', async () => {
+test('after a restore, followers of the fleet feed get a reset', async () => {
   const clock = { now: () => now };
   const add = (store: Store) => {
     const feed = new Feed({ store, clock });
@@ -208,7 +208,7 @@ test('backups to one file do not disturb each other, and what a killed one left 
   const left = [join(data, 'backup-abcdef'), `${file}.backup-abcdef.part`];
   mkdirSync(left[0]!);
   writeFileSync(left[1]!, '');
-  // Those of a person.
+  // A person's own backups.
   const kept = ['backup-2026-01-02.tar.gz', 'backup-of-old-files'].map((name) => join(data, name));
   writeFileSync(kept[0]!, '');
   mkdirSync(kept[1]!);

@@ -90,7 +90,7 @@ async function publish(part: string, file: string): Promise<void> {
   }
 }
 
-/** Deletes what backups left that were killed: their copies, which keep the files of logs from being deleted, and parts of `file`. */
+/** Deletes what killed backups left behind: copies, which keep log files from being deleted, and parts of `file`. */
 async function removeAbandoned(data_dir: string, file: string): Promise<void> {
   const suffix = '[A-Za-z0-9]{6}';
   const part = new RegExp(`^\\.backup-${suffix}\\.part$`);

@@ -62,7 +62,7 @@ interface Listeners {
 }
 
 /**
- * Drains the listeners when the plane closes, both in the same time. Requests that wait for an agent are answered in time; their
+ * Drains the listeners when the plane closes, both at the same time. Requests that wait for an agent are answered in time; their
  * intents are kept.
  */
 export function drainOnClose(

@@ -33,7 +33,7 @@ export const streamed_tables = ['feed', 'run_events', 'messages'] as const;
 
 /**
  * Lets the numbers of streams continue far above those that clients may know, so that nobody at such a position misses what comes
- * after the restore. Followers of the fleet feed are told to read everything again. `advance` moves the numbers of a table ahead,
+ * after the restore. Followers of the fleet feed get a reset, so they read everything again. `advance` moves the numbers of a table ahead,
  * and returns the last one.
  */
 export async function skipStreamNumbers(

@@ -131,7 +131,7 @@ async function discardStarted(core: AgentCore, node_id: string, fact: SessionFac
 }
 
 /**
- * Removes an ended session from its node, unless an intent will, after what must be read before. Never throws, so that the other
+ * Removes an ended session from its node, unless an intent will, once its output has been read. Never throws, so that the other
  * sessions are adopted. A session that cannot be removed is in the next snapshot again.
  */
 async function forgetEnded(core: AgentCore, node_id: string, session_id: string): Promise<void> {

@@ -470,7 +470,7 @@ function isUnknownSession(error: unknown): boolean {
   return error instanceof Problem && error.code === 'session_not_found';
 }
 
-/** An error of the file system that is not only due to the present load. */
+/** A file system error that will not go away when the load does. */
 function isFileError(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return !(error instanceof Problem) && code !== undefined && code !== 'EMFILE' && code !== 'ENFILE';

@@ -18,7 +18,7 @@ export interface WorktreeRights {
   mayOperate(reader: Reader, row: AgentRow): Promise<boolean>;
   /** Whether the new agent shares the worktree of this agent. */
   shares(row: AgentRow): boolean;
-  /** Finds an agent whose worktree the new agent shares. Absent: there is none. */
+  /** Finds an agent whose worktree the new agent shares. Omitted if there cannot be one. */
   findSharing?(reader: Reader): Promise<SharedWorktree | undefined>;
   /** True if the creator is root, who may use all worktrees. */
   may_use_all: boolean;

@@ -5,6 +5,6 @@ import type { Query } from '@tanstack/react-query';
  * cannot undo what arrived later. Never calls it if there is no fetch in progress, or if the fetch fails.
  */
 export function afterFetch(query: Query | undefined, then: () => void): void {
-  // The query itself waits for the same promise, and has done so for longer.
+  // The query waits for the same promise, and registered first.
   query?.promise?.then(then, () => {});
 }

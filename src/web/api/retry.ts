@@ -1,4 +1,4 @@
-/** When a request that failed is sent again. Nothing else would read records again that do not change any more. */
+/** When to send a failed request again. A record that no longer changes would otherwise stay outdated. */
 import { Problem } from '../../core/problem.ts';
 
 const UNANSWERED_MAX = 2;

@@ -18,7 +18,7 @@ export function withoutReasons(stored: string | null, isOver: (reason: string) =
   );
 }
 
-/** Returns the reasons on one line, or null if there are none. */
+/** Joins the reasons into one line; null if there are none. */
 export function attentionText(stored: string | null): string | null {
   return stored === null ? null : linesOf(stored).join('; ');
 }
