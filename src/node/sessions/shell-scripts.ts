@@ -41,10 +41,16 @@ export function titled(script: string, title: string): string {
   return `# svc: ${title.replace(/[^\w .-]/g, '_')}\n${script}`;
 }
 
-const START_TIME = `
-st() {
+export const START_TIME = `
+# The name of a process stands in its first line, and may contain line ends and parentheses.
+fields() {
   t=
-  if read -r t 2>/dev/null <"/proc/$1/stat"; then t=\${t##*) }; set -- $t; shift 19; t=$1
+  while read -r line; do t=$t$line; done 2>/dev/null <"/proc/$1/stat"
+  t=\${t##*) }
+  [ -n "$t" ]
+}
+st() {
+  if fields "$1"; then set -- $t; shift 19; t=$1
   elif [ -n "$ps" ]; then t=$(LC_ALL=C "$ps" -o lstart= -p "$1")
   fi
 }`;
@@ -58,7 +64,7 @@ st() {
  * | `po` `pe` | pids of the pumps of stdout and stderr |
  * | `i` | pid of the init of the main process's pid namespace |
  * | `wt` `kt` `ft` `mt` `pot` `pet` `it` | their start times: with another start time, a pid belongs to another process |
- * | `t` | what `st` returns: a start time; empty if there is no such process |
+ * | `t` | what `st` returns: a start time; empty if there is no such process. What `fields` returns: the fields after the name |
  * | `p` | what `pump` returns: the pid of the new pump; what `parent` returns: a parent's pid; elsewhere only compared |
  * | `n` | what `copied` returns: how many bytes `dd` copied |
  *
@@ -121,7 +127,7 @@ end"
 gone() {
   st "$1"
   [ "$t" = "$2" ] || return 0
-  if read -r t 2>/dev/null <"/proc/$1/stat"; then t=\${t##*) }; else t=$(LC_ALL=C "$ps" -o stat= -p "$1"); fi
+  fields "$1" || t=$(LC_ALL=C "$ps" -o stat= -p "$1")
   case $t in Z*) return 0 ;; esac
   return 1
 }
@@ -130,7 +136,7 @@ gone() {
 # must be the wrapper's command, its cgroup is looked up, and only dead helpers are replaced.
 parent() {
   p=
-  if read -r p 2>/dev/null <"/proc/$1/stat"; then p=\${p##*) }; p=\${p#* }; p=\${p%% *}
+  if fields "$1"; then p=\${t#* }; p=\${p%% *}
   elif [ -n "$ps" ]; then p=$(LC_ALL=C "$ps" -o ppid= -p "$1"); p=\${p##* }
   fi
 }
