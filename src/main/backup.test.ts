@@ -222,6 +222,16 @@ test('backups to one file do not disturb each other, and what a killed one left 
   expect(await restore(data, file, now)).toMatchObject({ aside: expect.any(String) });
 });
 
+test('a restore deletes what a killed one left, and nothing that is only named like it', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  mkdirSync(join(data, 'restore-abc123'));
+  writeFileSync(join(data, 'restore-abc123', 'svc.db'), '');
+  mkdirSync(join(data, 'restore-notes'));
+  await restore(data, file, now);
+  expect(readdirSync(data).filter((name) => name.startsWith('restore-'))).toEqual(['restore-notes']);
+});
+
 test('a backup overwrites no file', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   writeFileSync(file, 'mine');

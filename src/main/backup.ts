@@ -26,7 +26,7 @@ import { rfc3339 } from '../base/clock.ts';
 import { Problem } from '../core/problem.ts';
 import { systemTool } from '../node/processes/tools.ts';
 import { copyDatabase, findDamage, isTooNew, segmentPaths, skipLogNumbers } from '../store/copy.ts';
-import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
+import { DATABASE_FILE, prepareDataDir, RESTORE_PREFIX, removeAbandonedRestores } from './data-dir.ts';
 import { limits } from './limits.ts';
 import { lockDataDir } from './lock.ts';
 
@@ -147,8 +147,10 @@ export async function restore(
 ): Promise<{ aside: string | null }> {
   await prepareDataDir(data_dir);
   const lock = lockDataDir(data_dir, rfc3339(now_ms));
-  const staging = await mkdtemp(join(data_dir, 'restore-'));
+  let staging: string | null = null;
   try {
+    await removeAbandonedRestores(data_dir);
+    staging = await mkdtemp(join(data_dir, RESTORE_PREFIX));
     await tar(['-x', ...PLAIN_FILES, '-f', file, '-C', staging]).catch((error) => {
       throw refused(`${file} cannot be unpacked: ${String(error.stderr || error.message).split('\n')[0]}`);
     });
@@ -178,7 +180,7 @@ export async function restore(
     }
     return { aside: old.length > 0 ? aside : null };
   } finally {
-    await rm(staging, { recursive: true, force: true });
+    if (staging !== null) await rm(staging, { recursive: true, force: true });
     lock.release();
   }
 }

@@ -2,7 +2,8 @@
  * The data directory. It is created on first use, and other users cannot read it. It is rejected if it belongs to another
  * user, or if the database cannot rely on its file system (network mounts).
  */
-import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { invalid } from '../core/problem.ts';
 
 /** The database file, below the data directory. */
@@ -33,6 +34,18 @@ export async function prepareDataDir(path: string): Promise<string> {
     );
   }
   return real;
+}
+
+/** Prefix of the folders into which `svc restore` unpacks; `mkdtemp` adds six characters. */
+export const RESTORE_PREFIX = 'restore-';
+
+/** Deletes what killed restores have unpacked. Only for the holder of the lock, which a restore in progress also holds. */
+export async function removeAbandonedRestores(data_dir: string): Promise<void> {
+  const isOurs = new RegExp(`^${RESTORE_PREFIX}[A-Za-z0-9]{6}$`);
+  for (const entry of await readdir(data_dir, { withFileTypes: true })) {
+    if (entry.isDirectory() && isOurs.test(entry.name))
+      await rm(join(data_dir, entry.name), { recursive: true, force: true });
+  }
 }
 
 export function isNetworkFileSystem(type: string): boolean {
