@@ -93,7 +93,7 @@ test('reports the folders, nodes and kept worktrees of the service on this machi
     `FAIL  node new: connecting, never connected, registered ${time}`,
     '      svc nodes test new',
     'FAIL  node odd: /trees is not allowed',
-    '      change its safe_paths, or its default_worktree_root (svc nodes update)',
+    '      change its safe_paths, or its default_worktree_root (svc nodes set)',
     'ok    kept worktrees: 2; to list them: svc worktrees ls --kept',
     '',
   ]);

@@ -111,7 +111,7 @@ function nodeCheck(node: Node, version: string | null): DoctorCheck {
     return failed(name, `${node.status}, ${since}`, `svc nodes test ${node.id}`);
   }
   if (node.worktree_root_problem !== null) {
-    const hint = 'change its safe_paths, or its default_worktree_root (svc nodes update)';
+    const hint = 'change its safe_paths, or its default_worktree_root (svc nodes set)';
     return failed(name, node.worktree_root_problem, hint);
   }
   if (node.version === null) return passed(name, 'connected');
