@@ -4,8 +4,7 @@ import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Answer } from '../api/route.ts';
 import type { OperationId, RouteOf } from '../api/routes.ts';
-import { sleep } from '../base/async.ts';
-import { type CallArgs, Client } from '../client/client.ts';
+import { type CallArgs, Client, retryRateLimited } from '../client/client.ts';
 import { Problem } from '../core/problem.ts';
 import type { Context, Io } from './context.ts';
 import { readCredentials } from './credentials.ts';
@@ -48,16 +47,9 @@ export class Api {
     return call(op, { ...args, signal: this.#io.signal });
   }
 
-  /** Retries a call while the plane answers `rate_limited`, waiting as long as the plane asks. */
-  async callWithRetry<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
-    for (;;) {
-      try {
-        return await this.call(op, args);
-      } catch (error) {
-        if (!(error instanceof Problem && error.kind === 'rate_limited')) throw error;
-        await sleep((error.retry_after_s ?? 1) * 1000, this.#io.signal);
-      }
-    }
+  /** Retries a call while the plane answers `rate_limited`, waiting as long as the plane asks. Lists do so anyway. */
+  callWithRetry<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
+    return retryRateLimited(() => this.call(op, args), this.#io.signal);
   }
 
   open<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Response> {

@@ -91,6 +91,28 @@ describe('calls', () => {
     for await (const found of client.all('listUsers')) names.push(found.username);
     expect(names).toEqual(['u0', 'u200', 'u400']);
   });
+
+  test('a list waits while the server limits requests, and then continues', async () => {
+    let attempts = 0;
+    const client = await clientOf({
+      listUsers: ({ query }) => {
+        if (++attempts === 2)
+          throw new Problem('rate_limited', 'rate_limited', 'too many requests', { retry_after_s: 0.01 });
+        return { items: [user(attempts)], ...(query.cursor === undefined && { next_cursor: '1' }) };
+      },
+    });
+    const names: string[] = [];
+    for await (const found of client.all('listUsers')) names.push(found.username);
+    expect(names).toEqual(['u1', 'u3']);
+  });
+
+  test.each([
+    ['breaks', new ReadableStream({ pull: (body) => body.error(new TypeError('terminated')) })],
+    ['is not JSON', '<html>'],
+  ])('a list whose body %s throws Unreachable', async (_, body) => {
+    const client = new Client({ url: 'http://plane', fetch: async () => new Response(body) });
+    await expect(client.all('listUsers').next()).rejects.toThrow(Unreachable);
+  });
 });
 
 describe('streams', () => {

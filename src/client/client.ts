@@ -38,6 +38,10 @@ export type CallArgs<Op extends OperationId> = {
 type Args<Op extends OperationId> =
   Record<never, never> extends CallArgs<Op> ? [args?: CallArgs<Op>] : [args: CallArgs<Op>];
 
+interface Page<T> {
+  items: T[];
+  next_cursor?: string;
+}
 type Item<T> = T extends { items: (infer I)[] } ? I : never;
 type ListOperation = {
   [Op in OperationId]: Item<Answer<RouteOf<Op>>> extends never ? never : Op;
@@ -111,16 +115,14 @@ export class Client {
   /** Calls an operation. Throws the server's `Problem`, or `Unreachable`. */
   async call<Op extends OperationId>(operation: Op, ...[args]: Args<Op>): Promise<Answer<RouteOf<Op>>> {
     const response = await this.open(operation, args ?? ({} as CallArgs<Op>));
-    try {
-      if (response.status === 204) return undefined as Answer<RouteOf<Op>>;
-      return (await response.json()) as Answer<RouteOf<Op>>;
-    } catch (error) {
-      if (args?.signal?.aborted) throw error;
-      throw new Unreachable(this.url, error);
-    }
+    if (response.status === 204) return undefined as Answer<RouteOf<Op>>;
+    return this.#readJson<Answer<RouteOf<Op>>>(response, args?.signal);
   }
 
-  /** Iterates over all items of a list, page by page. */
+  /**
+   * Iterates over all items of a list, page by page. Waits while the server limits requests. Throws the server's `Problem`, or
+   * `Unreachable`.
+   */
   async *all<Op extends ListOperation>(
     operation: Op,
     ...[args]: Args<Op>
@@ -132,11 +134,21 @@ export class Client {
         ...args?.query,
         ...(cursor !== undefined && { cursor }),
       };
-      const response = await this.open(operation, { ...args, query } as unknown as CallArgs<Op>);
-      const page = (await response.json()) as { items: Item<Answer<RouteOf<Op>>>[]; next_cursor?: string };
+      const page_args = { ...args, query } as unknown as CallArgs<Op>;
+      const response = await retryRateLimited(() => this.open(operation, page_args), args?.signal);
+      const page = await this.#readJson<Page<Item<Answer<RouteOf<Op>>>>>(response, args?.signal);
       yield* page.items;
       cursor = page.next_cursor;
     } while (cursor !== undefined);
+  }
+
+  async #readJson<T>(response: Response, signal: AbortSignal | undefined): Promise<T> {
+    try {
+      return (await response.json()) as T;
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new Unreachable(this.url, error);
+    }
   }
 
   /** Returns the raw response, for bytes and streams; throws unless its status is a success. */
@@ -212,8 +224,7 @@ export class Client {
           }
         } catch (error) {
           if (args.signal.aborted) return;
-          if (error instanceof Problem && !isTemporary(error)) throw error;
-          if (!(error instanceof Problem) && !(error instanceof Unreachable)) throw error;
+          if (!isTemporary(error)) throw error;
           const retry_after_ms = error instanceof Problem ? (error.retry_after_s ?? 0) * 1000 : 0;
           not_before = performance.now() + retry_after_ms;
           ended = error;
@@ -277,6 +288,18 @@ export class Client {
       clearTimeout(timer);
       stopListening?.();
       silence.abort();
+    }
+  }
+}
+
+/** Repeats `attempt` while the server answers `rate_limited`, each time after as long as the server asks. */
+export async function retryRateLimited<T>(attempt: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Problem && error.kind === 'rate_limited')) throw error;
+      await sleep((error.retry_after_s ?? 1) * 1000, signal);
     }
   }
 }
@@ -350,6 +373,7 @@ async function pause(
 }
 
 /** Whether a later retry may succeed. */
-function isTemporary(problem: Problem): boolean {
-  return ['rate_limited', 'bad_gateway', 'unavailable'].includes(problem.kind);
+export function isTemporary(error: unknown): boolean {
+  if (error instanceof Unreachable) return true;
+  return error instanceof Problem && ['rate_limited', 'bad_gateway', 'unavailable'].includes(error.kind);
 }
