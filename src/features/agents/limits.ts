@@ -56,6 +56,8 @@ export const limits = {
   cli_fruitless_max: 3,
   /** Interval at which `svc agents wait` looks whether a kept start was carried out. */
   cli_pending_poll_ms: 1_000,
+  /** Shortest time between two lists that `svc agents ls --watch` requests. */
+  cli_watch_interval_ms: 1_000,
   /** Text that one request of `svc agents input` sends. */
   cli_input_chars: 128 * KIB,
   /** Patches that are sent at the same time. Each is in memory until its last byte is sent. */

@@ -6,13 +6,13 @@ import type { Answer } from '../../../api/route.ts';
 import type { RouteOf } from '../../../api/routes.ts';
 import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
-import type { Context } from '../../../cli/context.ts';
+import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { collect, integer, parsePair, remote, timeLimit, withTimeout } from '../../../cli/options.ts';
 import { type Column, printJson, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
-import type { CallArgs, StreamState } from '../../../client/client.ts';
+import type { CallArgs } from '../../../client/client.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
 import { withOfferToAllow } from '../../settings/commands/allow.ts';
@@ -21,8 +21,8 @@ import type { AgentStatus } from '../rules.ts';
 import { addGet, formatStatus } from './agent-get.ts';
 import { addAgentOutput } from './agent-output.ts';
 import { addPromptCommands } from './agent-prompt.ts';
+import { watchAgents } from './agents-watch.ts';
 import { each } from './each.ts';
-import { onConnectionChange, reportConnection } from './follow.ts';
 import { leftBehindLines } from './left-behind.ts';
 import { followToEnd, requireCompleted, type WaitOptions, waitForEnd } from './wait.ts';
 
@@ -127,40 +127,19 @@ function addLs(agents: Command, context: Context): void {
         return options.runs ? found : found.filter(({ member_id }) => member_id === null);
       };
       if (!options.watch) return printRows(io, await list(), columns, options);
-      await watchAgents(context, api, list, options);
+      await watchAgents(io, api, printChanges(io, list, options));
     });
 }
 
-/** Prints the agents, and then each one whose status or activity changes, or that is new. */
-async function watchAgents(
-  { io }: Context,
-  api: Api,
-  list: () => Promise<AgentRecord[]>,
-  options: ListOptions,
-): Promise<void> {
+/** Each call prints the agents whose status or activity has changed since the previous one, or that are new. */
+function printChanges(io: Io, list: () => Promise<AgentRecord[]>, options: ListOptions): () => Promise<void> {
   const shown = new Map<string, string>();
-  const show = async () => {
+  return async () => {
     const rows = (await list()).filter((agent) => shown.get(agent.id) !== formatStatus(agent));
     for (const agent of rows) shown.set(agent.id, formatStatus(agent));
     if (options.json) for (const agent of rows) await printJson(io, agent);
     else if (rows.length > 0) await printRows(io, rows, columns, options);
   };
-  let shows = show();
-  const refresh = () => {
-    shows = shows.then(show);
-    return shows;
-  };
-  const reportChange = onConnectionChange((lost) => reportConnection(io, api, lost));
-  const onState = (state: StreamState) => {
-    reportChange(state);
-    // The list may have changed before the stream began. If this fails, so does the next refresh, which is awaited.
-    if (state === 'connected') refresh().catch(() => {});
-  };
-  await shows;
-  for await (const { event } of api.client.follow('followAll', { signal: io.signal }, { onState })) {
-    if (event === 'agent') await refresh();
-  }
-  throw new Failure(exitCodes.interrupted, '');
 }
 
 function addCreate(agents: Command, context: Context): void {
