@@ -24,22 +24,28 @@ export class Api {
   readonly client: Client;
   readonly #token: string | null;
   readonly #io: Pick<Io, 'stderr' | 'signal'>;
+  readonly #fetch: typeof fetch;
 
-  /** Writes warnings from the service to `io.stderr`. `io.signal` aborts calls. */
-  constructor(url: string, token: string | null, io: Pick<Io, 'stderr' | 'signal'>) {
+  /**
+   * `openApi` makes one for a URL. Writes warnings from the service to `io.stderr`. `io.signal` aborts calls. `send`: sends
+   * requests.
+   */
+  constructor(url: string, token: string | null, io: Pick<Io, 'stderr' | 'signal'>, send: typeof fetch) {
     this.url = url;
     this.#token = token;
     this.#io = io;
+    this.#fetch = send;
     this.client = new Client({
       url,
       token,
+      fetch: send,
       onWarning: (message) => printStatus(io, `svc: warning: ${printable(message)}`),
     });
   }
 
   /** Returns a client of the same plane whose calls are aborted by `signal` instead. */
   withSignal(signal: AbortSignal): Api {
-    return new Api(this.url, this.#token, { ...this.#io, signal });
+    return new Api(this.url, this.#token, { ...this.#io, signal }, this.#fetch);
   }
 
   call<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
@@ -85,7 +91,30 @@ export async function connect(context: Context, options: ApiOptions): Promise<Ap
     const command = (await hasNoUsers(context, options, url)) ? 'svc join' : `svc login ${url}`;
     throw new Failure(exitCodes.unauthenticated, `not signed in to ${url}: run ${command}`);
   }
-  return new Api(url, token, io);
+  return openApi(context, options, url, token);
+}
+
+/** Returns a client of the plane at `url`. At the URL of this machine's plane, it trusts the certificate of that plane. */
+export async function openApi(
+  context: Context,
+  options: LocalOptions,
+  url: string,
+  token: string | null,
+): Promise<Api> {
+  return new Api(url, token, context.io, await fetchFor(context, options, url));
+}
+
+async function fetchFor({ local }: Context, options: LocalOptions, url: string): Promise<typeof fetch> {
+  if (!url.startsWith('https:')) return fetch;
+  try {
+    const holder = await local.holderOf((await local.loadConfig(localFlags(options))).get('data_dir'));
+    if (!holder?.url || !holder.certificate || baseUrl(holder.url) !== url) return fetch;
+    const { pinnedFetch } = await import('./pinned-fetch.ts');
+    return pinnedFetch(holder.certificate);
+  } catch {
+    // Commands for planes on other machines need no valid configuration on this one.
+    return fetch;
+  }
 }
 
 /** Whether this machine's plane still waits for its first user, as far as the user of this command can read that. */
@@ -97,11 +126,6 @@ export async function hasNoUsers(context: Context, options: LocalOptions, url: s
   } catch {
     return false;
   }
-}
-
-/** Returns a client without a token, for calls that need none. */
-export async function connectWithoutToken(context: Context, options: ApiOptions): Promise<Api> {
-  return new Api(await planeUrl(context, options), null, context.io);
 }
 
 /** `--url`, else `SVC_URL`, else the plane of the last `svc login`, else the plane on this machine. */

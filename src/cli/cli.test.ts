@@ -187,7 +187,13 @@ describe('exit codes', () => {
   test('before there is a user, names the command that creates one', async () => {
     const env = await open({});
     const loadConfig = async () => ({ get: () => home }) as never;
-    const holderOf = async () => ({ pid: 1, host: 'here', since: time, url: env.SVC_URL! });
+    const holderOf = async () => ({
+      pid: 1,
+      host: 'here',
+      since: time,
+      url: env.SVC_URL!,
+      certificate: null,
+    });
     const local = { loadConfig, holderOf };
     const list = () => run(['agents', 'ls'], { home, local });
     expect((await list()).stderr).toBe(
@@ -440,7 +446,7 @@ test('stop --agents is for root, because others see only their own agents', asyn
   const me = { id: 'usr_ada', username: 'ada', role: 'user' as const, created_at: time, passkeys: [] };
   const env = await open({ getMe: () => me, listAgents: () => ({ items: [] }) });
   const ended: string[] = [];
-  const holder = { pid: 1, host: 'here', since: time, url: server!.url };
+  const holder = { pid: 1, host: 'here', since: time, url: server!.url, certificate: null };
   const local = {
     holderOf: () => Promise.resolve(holder),
     terminate: async (_dir: string, signal: string) => {

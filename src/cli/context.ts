@@ -30,6 +30,8 @@ export interface PlaneHolder {
   host: string;
   since: string;
   url: string | null;
+  /** The certificate at this URL, PEM; null for plain HTTP. */
+  certificate: string | null;
 }
 
 export interface DoctorCheck {

@@ -69,7 +69,8 @@ function doctor(argv: string[] = [], options: Partial<RunOptions> = {}) {
   return run(['doctor', ...argv], { home, ...options, local });
 }
 
-const holderOf = () => Promise.resolve({ pid: 1, host: 'here', since: time, url: server.url });
+const holderOf = () =>
+  Promise.resolve({ pid: 1, host: 'here', since: time, url: server.url, certificate: null });
 
 function signIn(token: string, current: string | null, host = server.url): void {
   mkdirSync(join(home, '.config', 'svc'), { recursive: true });

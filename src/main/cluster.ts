@@ -41,6 +41,8 @@ export interface ClusterOptions {
   onStandby(url: string): void;
   /** Registers what a reload of the service does (SIGHUP). */
   onReload(reload: () => void): void;
+  /** Called with the certificate of the public listener, PEM: at once, and after each change. */
+  certified(certificate: string): void;
 }
 
 export class Cluster {

@@ -132,12 +132,12 @@ export async function openCore(
 /** Null unless this plane shares its database with others. */
 async function openCluster(
   core: Pick<Core, 'config' | 'key' | 'clock' | 'log'>,
-  { data_dir, opened, signal, onStandby, onReload }: PlaneContext,
+  { opened, ...context }: PlaneContext,
 ): Promise<Cluster | null> {
   if (core.config.get('cluster.listen') === null) return null;
   // Loaded on demand, because most planes are alone.
   const { Cluster } = await import('./cluster.ts');
-  return Cluster.open({ ...core, data_dir, signal, onStandby, onReload }, opened);
+  return Cluster.open({ ...core, ...context }, opened);
 }
 
 /** Why these live settings are invalid in combination with the sandbox; null if they are valid. */

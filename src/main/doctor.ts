@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { GIB, limits } from '../base/limits.ts';
 import { type DoctorCheck, type DoctorOptions, folderNames } from '../cli/context.ts';
+import { pinnedFetch } from '../cli/pinned-fetch.ts';
 import { type Config, parseAddress } from '../core/config.ts';
 import { folderSettings, Problem } from '../core/problem.ts';
 import { folderProblem } from '../features/settings/diagnosis.ts';
@@ -191,10 +192,11 @@ async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | 
   }
 }
 
-async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
+async function planeCheck({ url, certificate, pid, since }: Holder): Promise<DoctorCheck> {
   if (url === null) return failed('plane', `pid ${pid} has been starting since ${since}`);
   try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
+    const get = certificate === null ? fetch : pinnedFetch(certificate);
+    const response = await get(`${url}/readyz`, { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
     return response.ok
       ? passed('plane', `ready at ${url}, pid ${pid} since ${since}`)
       : failed('plane', `${url} answers ${response.status}`, 'see its log');

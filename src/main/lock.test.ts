@@ -23,6 +23,8 @@ test('a second plane on a data directory learns the process that uses it, and it
       /since 2026-01-02.*, listening on http:\/\/127\.0\.0\.1:4711$/,
     );
     expect(holderOf(dir)).toMatchObject({ pid: process.pid, url: 'http://127.0.0.1:4711' });
+    lock.certified('PEM');
+    expect(holderOf(dir)).toMatchObject({ url: 'http://127.0.0.1:4711', certificate: 'PEM' });
     expect(isAlive(holderOf(dir)!)).toBe(true);
     expect(statSync(join(dir, 'plane.json')).mode & 0o777).toBe(0o600);
   } finally {
@@ -56,7 +58,7 @@ test('killing the process releases the lock, whatever its file contains', async 
 });
 
 test('a reused pid is not the holder', () => {
-  expect(isAlive({ pid: process.pid, host: 'h', since, url: null, start: '1' })).toBe(
+  expect(isAlive({ pid: process.pid, host: 'h', since, url: null, certificate: null, start: '1' })).toBe(
     process.platform !== 'linux',
   );
 });

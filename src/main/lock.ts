@@ -18,6 +18,8 @@ const holderSchema = z.object({
   since: z.string(),
   /** Base URL once the listener is bound, else null. */
   url: z.string().nullable(),
+  /** The certificate that a plane uses at this URL, PEM; null for plain HTTP and for nodes. Earlier versions do not write it. */
+  certificate: z.string().nullable().default(null),
   /** Start time of the process in clock ticks since boot, which detects a reused pid; null except on Linux. */
   start: z.string().nullable(),
 });
@@ -26,6 +28,8 @@ export type Holder = z.infer<typeof holderSchema>;
 export interface PlaneLock {
   /** Records the URL of the plane, for a second start and for the CLI. */
   listening(url: string): void;
+  /** Records the certificate of the public listener, PEM, so that the CLI trusts it. */
+  certified(certificate: string): void;
   release(): void;
 }
 
@@ -41,14 +45,17 @@ export function lockDataDir(data_dir: string, since: string): PlaneLock {
     throw new Problem('conflict', 'data_dir_in_use', `data directory ${data_dir} is in use ${who}${where}`);
   }
   const path = join(data_dir, 'plane.json');
-  const write = (url: string | null) => {
-    const holder: Holder = { pid: process.pid, host: hostname(), since, url, start: startOf(process.pid) };
+  const { pid } = process;
+  let holder: Holder = { pid, host: hostname(), since, url: null, certificate: null, start: startOf(pid) };
+  const write = (changes: Partial<Holder>) => {
+    holder = { ...holder, ...changes };
     writeFileSync(`${path}.tmp`, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
     renameSync(`${path}.tmp`, path);
   };
-  write(null);
+  write({});
   return {
-    listening: write,
+    listening: (url) => write({ url }),
+    certified: (certificate) => write({ certificate }),
     release: () => {
       rmSync(path, { force: true });
       if (database.isOpen) database.close();

@@ -15,6 +15,8 @@ export interface StartContext {
   opened: Closing;
   /** Records the URL of the process, for a second start and for the CLI. */
   listening(url: string): void;
+  /** Records the certificate at that URL, PEM, so that the CLI trusts it. */
+  certified(certificate: string): void;
   /** Reports that the process cannot continue and must stop. Only the first call has an effect. */
   fail(problem: Problem): void;
   /** Resolves once `fail` was called. */
@@ -30,7 +32,8 @@ export async function start<T>(config: Config, open: (context: StartContext) => 
   const { promise: failed, resolve: fail } = Promise.withResolvers<Problem>();
   try {
     await removeAbandonedRestores(data_dir);
-    return await open({ data_dir, opened, listening: (url) => lock.listening(url), fail, failed });
+    const { listening, certified } = lock;
+    return await open({ data_dir, opened, listening, certified, fail, failed });
   } catch (error) {
     await opened.close();
     throw error;

@@ -26,6 +26,7 @@ let listener: Listener;
 let opened: Closing;
 let logged: unknown[];
 let reload: () => void;
+let announced: string[];
 
 beforeAll(async () => {
   const authority = await TestAuthority.create();
@@ -48,6 +49,7 @@ beforeEach(async () => {
   listener = await openListener(await publicAddress(config));
   opened = new Closing();
   logged = [];
+  announced = [];
   const log: Logger = Object.assign(Object.create(silentLog), {
     info: (message: string) => logged.push(message),
     error: ({ err }: { err: Error }) => logged.push(err.message),
@@ -55,7 +57,8 @@ beforeEach(async () => {
   const onReload = (fn: () => void) => {
     reload = fn;
   };
-  followCertificate({ config, listener, log, onReload }, opened);
+  const certified = (pem: string) => announced.push(pem);
+  followCertificate({ config, listener, log, onReload, certified }, opened);
 });
 afterEach(async () => {
   await opened.close();
@@ -86,6 +89,8 @@ test('new connections use a renewed certificate', async () => {
   check();
   await vi.waitFor(() => expect(logged).toEqual([RELOADED]));
   await expectShown(renewed);
+  const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256;
+  expect(announced.map(fingerprint)).toEqual([old.cert, renewed.cert].map(fingerprint));
 });
 
 test('a reload does not wait for the next check', async () => {

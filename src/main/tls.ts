@@ -1,4 +1,5 @@
 /** The certificate of the public listener: its files, which are read again when they change. */
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from '../base/log.ts';
@@ -34,18 +35,22 @@ export interface CertificateFiles {
   log: Logger;
   /** Registers what a reload of the service does (SIGHUP). */
   onReload(reload: () => void): void;
+  /** Called with the certificate in use, PEM without its chain: at once, and after each change. */
+  certified(certificate: string): void;
 }
 
 /**
  * Checks the files of the listener's certificate every `limits.public_certificate_check_ms`, and at a reload. New connections use
- * a changed certificate. Files that cannot be used are logged once, and the old certificate stays in use.
+ * a changed certificate. Files that cannot be used are logged once, and the old certificate stays in use. Does nothing without TLS.
  */
 export function followCertificate(
-  { config, listener, log, onReload }: CertificateFiles,
+  { config, listener, log, onReload, certified }: CertificateFiles,
   opened: Closing,
 ): void {
   let used = listener.options.tls;
   if (used === null) return;
+  const announce = ({ cert }: Certificate) => certified(new X509Certificate(cert).toString());
+  announce(used);
   let failure: string | null = null;
   const check = async () => {
     try {
@@ -54,6 +59,7 @@ export function followCertificate(
       if (found === null || (found.cert === used?.cert && found.key === used.key)) return;
       listener.setCertificate(found);
       used = found;
+      announce(found);
       log.info('certificate of the public listener reloaded');
     } catch (error) {
       const { message } = error as Error;

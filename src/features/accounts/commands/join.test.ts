@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Config } from '../../../core/config.ts';
-import { Problem } from '../../../core/problem.ts';
+import { Problem, problems } from '../../../core/problem.ts';
 import type { HttpServer } from '../../../server/server.ts';
 import { time } from '../../../testing/agent-record.ts';
 import { run } from '../../../testing/cli.ts';
@@ -24,7 +24,11 @@ beforeEach(async () => {
     },
     join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
   });
-  writeFileSync(join(home, 'join.json'), JSON.stringify({ url: `${server.url}/join#t=x`, token: 'x' }));
+  // The link is for browsers, and may lead through a proxy that does not run yet.
+  writeFileSync(
+    join(home, 'join.json'),
+    JSON.stringify({ url: 'https://proxy.invalid/join#t=x', token: 'x' }),
+  );
 });
 afterEach(async () => {
   await server.drain();
@@ -32,7 +36,9 @@ afterEach(async () => {
 });
 
 const loadConfig = async () => ({ get: () => home }) as unknown as Config;
-const joinWith = (...typed: string[]) => run(['join'], { home, typed, tty: true, local: { loadConfig } });
+const holderOf = async () => ({ pid: 1, host: 'here', since: time, url: server.url, certificate: null });
+const local = { loadConfig, holderOf };
+const joinWith = (...typed: string[]) => run(['join'], { home, typed, tty: true, local });
 
 test('svc join asks for the PIN again until it is right, before any other question', async () => {
   const { code, stderr } = await joinWith('1', '2', '1234 5678', 'ana', 'a long password', 'a long password');
@@ -52,4 +58,31 @@ test('svc join says how to get a new PIN once no tries are left', async () => {
     expect.stringContaining('svc: invalid pin; no tries left: create a new PIN with svc join-link'),
   ]);
   expect(stderr).not.toContain('Username');
+});
+
+test.each([
+  ['with this link', ['--link-file', '-'], 'https://proxy.invalid/join#t=x\n'],
+  ["with this machine's link", [], ''],
+])('svc join %s connects to --url', async (_, argv, input) => {
+  const nobody = async () => null;
+  const options = ['-u', 'ana', '--url', server.url, '--pin-file', 'pin', '--password-file', 'password'];
+  writeFileSync(join(home, 'pin'), PIN);
+  writeFileSync(join(home, 'password'), 'a long password');
+  const ran = await run(['join', ...options, ...argv], {
+    home,
+    input,
+    local: { loadConfig, holderOf: nobody },
+  });
+  expect(ran).toMatchObject({ code: 0, stderr: `signed in to ${server.url} as ana\n` });
+});
+
+test('svc join-link says how to get a link from a plane that listens on no loopback address', async () => {
+  await server.drain();
+  server = await openFakeHttp({
+    createJoinChallenge: () => {
+      throw problems.notAllowed();
+    },
+  });
+  const { code, stderr } = await run(['join-link'], { home, local });
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^svc: not allowed\nsvc: .*restart it/)]);
 });

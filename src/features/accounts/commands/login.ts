@@ -4,23 +4,23 @@ import { join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import {
-  Api,
+  type Api,
   type ApiOptions,
   baseUrl,
   connect,
-  connectWithoutToken,
   hasNoUsers,
   localUrl,
+  openApi,
   planeUrl,
 } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { dropCredential, readCredentials, storeCredential } from '../../../cli/credentials.ts';
-import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
+import { exitCodes, Failure, failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { addJsonCommand, localFlags, remote, withLocal } from '../../../cli/options.ts';
 import { printJson, printRecord, printStatus } from '../../../cli/output.ts';
 import { ask, firstLine, openStdin, password } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
-import { Problem } from '../../../core/problem.ts';
+import { Problem, problems } from '../../../core/problem.ts';
 import { offerRepositoryFolder } from './repository-folder.ts';
 
 type Options = ApiOptions & { json?: boolean };
@@ -56,7 +56,7 @@ function addSignIn(program: Command, context: Context): void {
       if (await hasNoUsers(context, options, target)) {
         throw new Failure(exitCodes.unauthenticated, 'there are no users yet: run svc join');
       }
-      const open = new Api(target, null, io);
+      const open = await openApi(context, options, target, null);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile);
       const signedIn = await open.call('login', { body: { username, password: secret } });
@@ -72,7 +72,8 @@ function addLogout(program: Command, context: Context): void {
       // Not the token in SVC_TOKEN, which svc does not store.
       const stored = (await readCredentials(io)).hosts[url];
       if (!stored) throw failed(`not signed in to ${url}`);
-      const ended = await new Api(url, stored.token, io).call('logout', {}).then(
+      const api = await openApi(context, options, url, stored.token);
+      const ended = await api.call('logout', {}).then(
         () => true,
         (error) => {
           if (error instanceof Problem && error.kind === 'unauthenticated') return true;
@@ -110,7 +111,7 @@ function addJoin(program: Command, context: Context): void {
     .option('--pin-file <file>', 'file with the PIN on its first line; default: prompt for it')
     .action(async (options: JoinOptions) => {
       const { url, token } = await joinLink(context, options);
-      const open = new Api(url, null, io);
+      const open = await openApi(context, options, url, null);
       // Before the other questions, so that nobody answers them in vain.
       const pin = await readPin(io, open, token, options.pinFile);
       const username = options.username ?? (await ask(io, 'Username'));
@@ -119,7 +120,10 @@ function addJoin(program: Command, context: Context): void {
       await keep(context, url, signedIn.token, signedIn.user.username, options);
       // The folders of this machine mean nothing to a plane on another one.
       const is_local = options.linkFile === undefined && !options.json;
-      if (is_local) await offerRepositoryFolder(io, new Api(url, signedIn.token, io));
+      if (is_local) {
+        const api = await openApi(context, options, url, signedIn.token);
+        await offerRepositoryFolder(io, api);
+      }
     });
 }
 
@@ -152,10 +156,14 @@ function addJoinLink(program: Command, context: Context): void {
     'join-link',
     'show the link and PIN for creating the root user; run this as the user that runs svc',
   ).action(async (options: Options) => {
-    const named = options.url ?? (io.env.SVC_URL || undefined);
-    const plane_url = named ?? (await localUrl(context, options));
-    const open = await connectWithoutToken(context, { ...options, url: plane_url });
-    const { file } = await open.call('createJoinChallenge', {});
+    const open = await openApi(context, options, await namedOrLocalUrl(context, options), null);
+    const { file } = await withExplanation(
+      open.call('createJoinChallenge', {}),
+      [problems.notAllowed().code],
+      async () => [
+        'svc creates a new link on request only if it listens on a loopback address; otherwise restart it to get one',
+      ],
+    );
     const challenge = await readChallenge(file);
     if (options.json) return printJson(io, challenge);
     const { url, pin, expires_at } = challenge;
@@ -167,7 +175,7 @@ async function withToken(context: Context, url: string, options: LoginOptions): 
   const { io } = context;
   const token = (await readAll(openStdin(io))).trim();
   if (token === '') throw usage('stdin has no token');
-  const me = await new Api(url, token, io).call('getMe', {});
+  const me = await (await openApi(context, options, url, token)).call('getMe', {});
   await keep(context, url, token, me.username, options);
 }
 
@@ -192,7 +200,10 @@ async function readChallenge(file: string): Promise<Record<'url' | 'token' | 'pi
   return JSON.parse(text);
 }
 
-/** The URL of the plane and the token in the fragment of the join link. */
+/**
+ * The URL of the plane and the token in the fragment of the join link. The link of this machine's plane contains the origin for
+ * browsers, which may be that of a proxy that does not run yet, so the CLI connects to the plane itself.
+ */
 async function joinLink(context: Context, options: JoinOptions): Promise<{ url: string; token: string }> {
   const { io, local } = context;
   if (options.linkFile === undefined) {
@@ -204,16 +215,18 @@ async function joinLink(context: Context, options: JoinOptions): Promise<{ url: 
         `no join link in ${data_dir}: start svc, or create a new link with svc join-link`,
       );
     }
-    const { url, token } = JSON.parse(text);
-    return { url: linkBaseUrl(String(url)), token: String(token) };
+    const { token } = JSON.parse(text);
+    return { url: await namedOrLocalUrl(context, options), token: String(token) };
   }
   const link = await firstLine(io, options.linkFile);
   const token = /#t=([\w-]+)$/.exec(link)?.[1];
   if (token === undefined)
     throw usage('--link-file must contain the complete join link, including the part after #');
-  return { url: linkBaseUrl(link), token };
+  return { url: baseUrl(options.url ?? link.replace(/\/join#.*$/, '')), token };
 }
 
-function linkBaseUrl(link: string): string {
-  return baseUrl(link.replace(/\/join#.*$/, ''));
+/** `--url`, else `SVC_URL`, else the plane on this machine, also if the last sign-in was to another one. */
+async function namedOrLocalUrl(context: Context, options: Options): Promise<string> {
+  const named = options.url ?? (context.io.env.SVC_URL || undefined);
+  return named === undefined ? localUrl(context, options) : baseUrl(named);
 }

@@ -44,7 +44,8 @@ afterEach(async () => {
 const loadConfig = async () => ({ get: () => home }) as unknown as Config;
 const joinWith = (...answers: string[]) => {
   const typed = ['12345678', 'ana', 'a long password', 'a long password', ...answers];
-  return run(['join'], { home, typed, tty: true, local: { loadConfig } });
+  const holderOf = async () => ({ pid: 1, host: 'here', since: time, url: server.url, certificate: null });
+  return run(['join'], { home, typed, tty: true, local: { loadConfig, holderOf } });
 };
 
 test('svc join adds the folder that holds repositories to safe_paths, if you agree', async () => {

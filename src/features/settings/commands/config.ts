@@ -1,7 +1,7 @@
 /** `svc config …`: shows settings and their origins, and changes live settings through the plane. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { Api, type ApiOptions, connect, localUrl } from '../../../cli/api.ts';
+import { type ApiOptions, connect, localUrl, openApi } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { readCredentials } from '../../../cli/credentials.ts';
 import { Failure, failed, usage } from '../../../cli/failure.ts';
@@ -80,7 +80,7 @@ export function addConfig(program: Command, context: Context): void {
     const token = io.env.SVC_TOKEN || (await readCredentials(io)).hosts[url]?.token;
     try {
       if (!token) throw failed(`not signed in to ${url}`);
-      return await new Api(url, token, io).call('getConfig', {});
+      return await (await openApi(context, options, url, token)).call('getConfig', {});
     } catch (error) {
       if (error instanceof Unreachable || error instanceof Failure || (error as Error).name === 'Problem') {
         printStatus(
