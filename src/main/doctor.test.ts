@@ -30,6 +30,7 @@ async function failing(values: Partial<Record<ConfigKey, string>>): Promise<stri
     'data directory',
     'listener',
     'internal listener',
+    'cluster listener',
     'safe path',
     'certificates',
     'shared secret',
@@ -116,6 +117,16 @@ test('checks only the listeners that the role opens', async () => {
     expect(await failing({ ...node, 'internal_grpc.listen': listen })).toEqual(taken);
     expect(await failing({ 'internal_grpc.listen': listen })).toEqual([]);
     expect(await failing({ 'internal_grpc.enabled': 'true', 'internal_grpc.listen': listen })).toEqual(taken);
+    const member = {
+      'server.local_node': 'false',
+      'internal_grpc.enabled': 'true',
+      'internal_grpc.listen': listen,
+      'database.url': 'postgres://127.0.0.1:1/svc?sslmode=disable',
+    };
+    expect(await failing({ ...member, 'cluster.listen': '127.0.0.1:0' })).toEqual([]);
+    expect(await failing({ ...member, 'cluster.listen': listen })).toEqual([
+      `cluster listener: ${listen}: EADDRINUSE${who}`,
+    ]);
   } finally {
     other.close();
   }

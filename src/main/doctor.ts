@@ -155,19 +155,27 @@ function isNode(config: Config): boolean {
   return config.get('server.role') === 'node';
 }
 
-type ListenerKey = 'server.listen' | 'internal_grpc.listen';
+const listenerNames = {
+  'server.listen': 'listener',
+  'internal_grpc.listen': 'internal listener',
+  'cluster.listen': 'cluster listener',
+} as const;
+type ListenerKey = keyof typeof listenerNames;
 
+/** The listeners that the process opens. */
 function listenersOf(config: Config): ListenerKey[] {
   if (isNode(config)) return ['internal_grpc.listen'];
-  return [
-    'server.listen',
-    ...(config.get('internal_grpc.enabled') ? (['internal_grpc.listen'] as const) : []),
-  ];
+  const keys: ListenerKey[] = ['server.listen'];
+  // Only agents on this machine call it.
+  if (config.get('internal_grpc.enabled') && config.get('server.local_node'))
+    keys.push('internal_grpc.listen');
+  if (config.get('cluster.listen') !== null) keys.push('cluster.listen');
+  return keys;
 }
 
 async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | null): Promise<DoctorCheck> {
-  const listen = config.get(key);
-  const name = key === 'server.listen' ? 'listener' : 'internal listener';
+  const listen = config.get(key)!;
+  const name = listenerNames[key];
   if (holder) {
     // The process that holds the data directory records the listener to which people connect.
     const noted = isNode(config) || key === 'server.listen' ? holder.url : null;
