@@ -1,7 +1,7 @@
 /**
- * A plane that shares its database with others. It opens its public listener at once. While another plane is active, it stands
- * by and forwards requests to that one; when it becomes active itself, it serves them with the same listener, and accepts
- * the requests that the others forward.
+ * A plane that shares its database with others. It opens its listeners at once, so that an address that cannot be bound is
+ * noticed before a takeover. While another plane is active, it stands by and forwards requests to that one; when it becomes
+ * active itself, it serves them with the same listeners, and accepts the requests that the others forward.
  */
 import { X509Certificate } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -50,6 +50,7 @@ export class Cluster {
   /** How the other planes see this one. */
   readonly member: Member;
   readonly #options: ClusterOptions;
+  readonly #peers: Peers;
   readonly #files: TrustFiles;
   readonly #forwarder: Forwarder;
   readonly #fingerprint: string;
@@ -57,10 +58,11 @@ export class Cluster {
   #active: string | null = null;
   #stands_by = false;
 
-  private constructor(options: ClusterOptions, listener: Listener) {
+  private constructor(options: ClusterOptions, listener: Listener, peers: Peers) {
     const { config, data_dir, key, log, signal } = options;
     this.#options = options;
     this.listener = listener;
+    this.#peers = peers;
     this.#fingerprint = dataDirFingerprint(key);
     this.#files = new TrustFiles({ folder: config.get('internal_grpc.security.cert_dir'), key, log });
     this.member = new Member({
@@ -78,12 +80,19 @@ export class Cluster {
     listener.serve(this.#forwarder.handle);
   }
 
-  /** Opens the public listener. Throws if its address cannot be bound. */
+  /** Opens the public listener, and the one for other planes. Throws if an address cannot be bound. */
   static async open(options: ClusterOptions, opened: Closing): Promise<Cluster> {
-    const listener = await openListener(await publicAddress(options.config));
+    const { config } = options;
+    const listener = await openListener(await publicAddress(config));
     opened.push(() => listener.close());
     followCertificate({ ...options, listener }, opened);
-    const cluster = new Cluster(options, listener);
+    const peers = await openPeers({
+      ...parseAddress(config.get('cluster.listen')!)!,
+      identity: null,
+      isPlane: (certificate) => cluster.#trust !== null && isPlane(cluster.#trust, certificate),
+    });
+    opened.push(() => peers.close());
+    const cluster = new Cluster(options, listener, peers);
     opened.push(() => cluster.#trust?.close());
     opened.push(() => cluster.#forwarder.drain());
     return cluster;
@@ -105,19 +114,11 @@ export class Cluster {
     return trust;
   }
 
-  /**
-   * Serves requests from now on, also those that other planes forward. The caller closes their listener. Throws if
-   * `cluster.listen` cannot be bound.
-   */
-  async activate(http: HttpServer, trust: PlaneTrust): Promise<Peers> {
+  /** Serves requests from now on, also those that other planes forward. Returns their listener, to drain it with the public one. */
+  activate(http: HttpServer): Peers {
     const { config, log } = this.#options;
-    const peers = await openPeers({
-      ...parseAddress(config.get('cluster.listen')!)!,
-      identity: trust.identity()!,
-      isPlane: (certificate) => isPlane(trust, certificate),
-    });
+    const peers = this.#peers;
     peers.serve(http.handler);
-    trust.onChange(() => peers.setIdentity(trust.identity()!));
     this.#forwarder.takeOver(http.handler);
     const { family, address, port } = peers.address;
     const listening = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
@@ -153,9 +154,15 @@ export class Cluster {
   async #takeFiles(files: readonly TrustFile[], plane_id: string): Promise<PlaneTrust> {
     const { config, clock, log } = this.#options;
     const changed = await this.#files.take(files);
-    if (this.#trust === null) this.#trust = await openPlaneTrust({ config, plane_id, clock, log });
-    else if (changed) await this.#trust.refresh();
-    return this.#trust;
+    if (this.#trust !== null) {
+      if (changed) await this.#trust.refresh();
+      return this.#trust;
+    }
+    const trust = await openPlaneTrust({ config, plane_id, clock, log });
+    this.#trust = trust;
+    this.#peers.setIdentity(trust.identity()!);
+    trust.onChange(() => this.#peers.setIdentity(trust.identity()!));
+    return trust;
   }
 }
 

@@ -94,7 +94,7 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContex
   [...config.warnings, ...machine.warnings].forEach(warn);
 
   opened.push(() => features.close());
-  const { accounts, tokens, trust } = await openFeatures(shared, features, opened);
+  const { accounts, tokens } = await openFeatures(shared, features, opened);
   await features.start();
   const adopted = (await machine.node.health()).sessions_live;
   const work_warnings = await startWork(core, features, opened);
@@ -110,7 +110,7 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContex
   if (localhost_taken) warn(`another program answers to localhost on the same port: open ${url}`);
   features.warnings().forEach(warn);
   core.events.start();
-  const peers = cluster && trust && (await cluster.activate(http, trust));
+  const peers = cluster?.activate(http) ?? null;
   drainOnClose({ http, peers }, core, opened);
   const challenge = await accounts.joinChallenge();
   ready = true;
@@ -156,7 +156,7 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   features.add(openTasks(core, { runs, mailbox, tokens }));
 
   await internal_grpc?.listen(features);
-  return { accounts, tokens, trust: internal_grpc?.trust ?? null };
+  return { accounts, tokens };
 }
 
 /** Starts the features' consumers of facts, timers and intents. Returns warnings for the operator. */

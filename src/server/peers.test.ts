@@ -69,6 +69,14 @@ test('answers 503 until it serves a handler', async () => {
   expect([status, headers['x-error-code'], headers['x-frame-options']]).toEqual([503, 'not_ready', 'DENY']);
 });
 
+test('is bound before it has an identity, and accepts connections with the one that it gets', async () => {
+  await peers.close();
+  peers = await openTestPeers(null);
+  await expect(send('/api/me')).rejects.toThrow();
+  peers.setIdentity(active);
+  expect((await send('/api/me')).status).toBe(503);
+});
+
 test('passes requests of planes to the handler, whatever their host', async () => {
   peers.serve(plane.handler);
   const { status, body } = await send('/api/me', { headers: user });

@@ -1,5 +1,5 @@
 /**
- * The active plane's listener for planes that stand by, which forward requests to it. Only a plane's certificate is admitted.
+ * The listener of the active plane for planes that stand by, which forward requests to it. Only a plane's certificate is admitted.
  * Requests from it name their client's address, and their Host and Origin have been checked.
  */
 import { constants } from 'node:crypto';
@@ -38,7 +38,8 @@ export interface PeersOptions {
   /** Address to bind; port 0 uses a free port. */
   host: string;
   port: number;
-  identity: PlaneIdentity;
+  /** Null: TLS handshakes fail until `setIdentity` is called. */
+  identity: PlaneIdentity | null;
   isPlane: IsPlane;
   /** Time limits for other planes; tests use shorter ones than `limits`. */
   timeouts?: Partial<Timeouts>;
@@ -65,7 +66,7 @@ export async function openPeers(options: PeersOptions): Promise<Peers> {
   let handler: RequestListener = (request, response) =>
     sendProblem({ request, response, request_id: newId() }, notReady(), common);
   const server = createHttpServer(
-    { ...contextOf(options.identity), requestCert: true, rejectUnauthorized: true },
+    { ...(options.identity ? contextOf(options.identity) : {}), requestCert: true, rejectUnauthorized: true },
     timeouts,
     limits.peer_header_bytes_max,
   ) as TlsServer;

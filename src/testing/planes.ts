@@ -44,6 +44,9 @@ export class TestAuthority {
   }
 }
 
-export function openTestPeers(identity: PlaneIdentity, options: Partial<PeersOptions> = {}): Promise<Peers> {
+export function openTestPeers(
+  identity: PlaneIdentity | null,
+  options: Partial<PeersOptions> = {},
+): Promise<Peers> {
   return openPeers({ host: '127.0.0.1', port: 0, identity, isPlane, timeouts: { cut_ms: 100 }, ...options });
 }
