@@ -592,6 +592,11 @@ const rows: Record<OperationId, Row | Row[]> = {
   startAgent: aboutAgent(problem(problems.agentAlreadyRunning())),
   stopAgent: aboutAgent(problem(problems.agentNotRunning()), () => ({ body: {} }), 'resting'),
   restartAgent: aboutAgent([200], () => ({ body: { grace_seconds: 0 } }), 'resting'),
+  // Not carried out, because it would stop the agents of the other rows.
+  stopAllAgents: {
+    buildInput: () => ({ body: { grace_seconds: -1 } }),
+    passes: [400, 'grace_seconds must be an integer from 0 to 60'],
+  },
   withdrawPending: aboutAgent([204]),
   sendInput: aboutAgent(problem(problems.agentNoStdin()), () => ({ body: { data: 'x' } })),
   listSessions: aboutAgent([200]),

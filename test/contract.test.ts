@@ -338,6 +338,7 @@ test('every response matches the contract', async () => {
     'getChange',
     'getOutput',
     'getDocs',
+    'stopAllAgents',
     'followAgent',
     'followAll',
     'sendMail',
@@ -405,6 +406,7 @@ test('no input causes a server error', async () => {
     fc.dictionary(texts, scalars, { maxKeys: 3 }),
   );
   const excluded: OperationId[] = [
+    'stopAllAgents',
     'followAgent',
     'followAll',
     'logout',

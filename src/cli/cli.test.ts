@@ -442,9 +442,32 @@ test('agents wait also waits for a start that is kept', async () => {
   });
 });
 
-test('stop --agents is for root, because others see only their own agents', async () => {
-  const me = { id: 'usr_ada', username: 'ada', role: 'user' as const, created_at: time, passkeys: [] };
-  const env = await open({ getMe: () => me, listAgents: () => ({ items: [] }) });
+test.each([
+  [
+    'by a user who is not root',
+    () => {
+      throw problems.rootRequired();
+    },
+    { code: 4, stderr: 'svc: --agents needs a root user\n' },
+  ],
+  [
+    'while an agent cannot be stopped',
+    () => ({ stopped: 1, still_running: [{ agent_id: 'agt_2', error: 'node is away' }] }),
+    {
+      code: 1,
+      stderr:
+        'svc: the plane was not stopped, because these agents are still running:\nsvc: agt_2: node is away\n',
+    },
+  ],
+  [
+    'by a plane that cannot stop all agents',
+    () => {
+      throw problems.notFound();
+    },
+    { code: 1, stderr: expect.stringContaining('too old for --agents') },
+  ],
+])('stop --agents does not stop the plane %s', async (_, stopAllAgents, expected) => {
+  const env = await open({ stopAllAgents });
   const ended: string[] = [];
   const holder = { pid: 1, host: 'here', since: time, url: server!.url, certificate: null };
   const local = {
@@ -455,7 +478,7 @@ test('stop --agents is for root, because others see only their own agents', asyn
     },
   };
   const ran = await run(['stop', '--agents'], { home, env, local });
-  expect(ran).toMatchObject({ code: 4, stderr: expect.stringContaining('--agents needs a root user') });
+  expect(ran).toMatchObject(expected);
   expect(ended).toEqual([]);
 });
 

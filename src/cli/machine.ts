@@ -7,8 +7,8 @@ import { sleep } from '../base/async.ts';
 import { showArgv } from '../core/argv.ts';
 import { parseAddress } from '../core/config.ts';
 import { NODE_LISTEN } from '../core/node-toml.ts';
-import { Problem } from '../core/problem.ts';
-import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
+import { Problem, problems } from '../core/problem.ts';
+import { type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
 import type { Context, PlaneHolder } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { unknownCommand } from './help.ts';
@@ -74,13 +74,15 @@ function addStop(program: Command, context: Context): void {
   const { io, local } = context;
   withLocal(addJsonCommand(program, 'stop', 'stop the plane on this machine; its agents keep running'))
     .option('--agents', 'stop all agents first')
+    .option('--url <url>', "with --agents: URL of this plane; default: its listener's address")
     .option('--kill', 'kill the plane immediately (SIGKILL), as in a crash')
     .action(async (options: ApiOptions & { agents?: boolean; kill?: boolean; json?: boolean }) => {
+      if (options.url !== undefined && !options.agents) throw usage('--url needs --agents');
       const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
       if ((await local.holderOf(data_dir)) === null) throw failed(`no plane is running on ${data_dir}`);
-      const stopped = options.agents
-        ? await stopAgents(context, { ...options, url: await localUrl(context, options) })
-        : 0;
+      // Not SVC_URL, because it may name another plane, whose agents must not be stopped.
+      const url = options.url ?? (await localUrl(context, options));
+      const stopped = options.agents ? await stopAgents(context, { ...options, url }) : 0;
       const holder = await local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
       await waitForExit(context, data_dir, holder);
       if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
@@ -179,33 +181,26 @@ async function initNode(
   );
 }
 
+/** Stops all agents, and returns how many. After that, the plane starts none for long enough to stop it. */
 async function stopAgents(context: Context, options: ApiOptions): Promise<number> {
   const api = await connect(context, options);
-  const { username, role } = await api.call('getMe', {});
-  if (role !== 'root')
-    throw new Failure(
-      exitCodes.unauthenticated,
-      `${username} sees only their own agents: --agents needs a root user`,
-    );
-  const running = await api.all('listAgents', { query: { status: 'running' } });
-  const results = await Promise.allSettled(running.map(({ id }) => stopAgent(api, id)));
-  const failures = results.flatMap((result, at) =>
-    result.status === 'rejected' ? [`${running[at]!.id}: ${result.reason?.message}`] : [],
-  );
-  if (failures.length > 0)
-    throw failed(
-      `the plane was not stopped, because these agents are still running:\n${failures.map(printable).join('\n')}`,
-    );
-  return running.length;
+  const { stopped, still_running } = await api.call('stopAllAgents', { body: {} }).catch((error) => {
+    throw explainRefusedStop(error);
+  });
+  if (still_running.length > 0) {
+    const lines = still_running.map(({ agent_id, error }) => printable(`${agent_id}: ${error}`));
+    throw failed(`the plane was not stopped, because these agents are still running:\n${lines.join('\n')}`);
+  }
+  return stopped;
 }
 
-async function stopAgent(api: Api, agent_id: string): Promise<void> {
-  try {
-    await api.callWithRetry('stopAgent', { params: { agent_id }, body: {} });
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    if (error.code !== 'agent_not_running' && error.code !== 'agent_not_found') throw error;
-  }
+function explainRefusedStop(error: unknown): unknown {
+  if (!(error instanceof Problem)) return error;
+  if (error.code === problems.rootRequired().code)
+    return new Failure(exitCodes.unauthenticated, '--agents needs a root user');
+  if (error.kind === 'not_found')
+    return failed('the running plane is too old for --agents: stop its agents with svc agents stop');
+  return error;
 }
 
 async function waitForExit(context: Context, data_dir: string, holder: PlaneHolder): Promise<void> {

@@ -28,6 +28,7 @@ export const operations = {
   deleteAgent: { method: 'DELETE', path: '/api/agents/{agent_id}', open: false },
   startAgent: { method: 'POST', path: '/api/agents/{agent_id}/start', open: false },
   stopAgent: { method: 'POST', path: '/api/agents/{agent_id}/stop', open: false },
+  stopAllAgents: { method: 'POST', path: '/api/admin/agents/stop', open: false },
   restartAgent: { method: 'POST', path: '/api/agents/{agent_id}/restart', open: false },
   withdrawPending: { method: 'DELETE', path: '/api/agents/{agent_id}/pending', open: false },
   sendInput: { method: 'POST', path: '/api/agents/{agent_id}/input', open: false },

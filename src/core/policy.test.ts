@@ -63,6 +63,7 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'config.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'push.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'cluster.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
+  'agents.stop_all': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'metrics.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
 };
 
@@ -149,6 +150,7 @@ const scopeTable: Record<Action, Scope | null> = {
   'config.manage': 'admin',
   'push.manage': 'admin',
   'cluster.read': 'admin',
+  'agents.stop_all': 'admin',
   'metrics.read': 'metrics',
 };
 
@@ -156,6 +158,7 @@ const scopeTable: Record<Action, Scope | null> = {
 const unlimitedOnly: Action[] = [
   'agent.forget',
   'agents.create',
+  'agents.stop_all',
   'audit.read',
   'cluster.read',
   'config.manage',

@@ -42,6 +42,7 @@ const rules = {
   'agent.drive': ['owner', 'operate'],
   'agent.delete': ['owner', 'manage'],
   'agent.forget': ['root', 'admin'],
+  'agents.stop_all': ['root', 'admin'],
   'review.read': ['team', 'read'],
   'review.answer': ['team', 'operate'],
 

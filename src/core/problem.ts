@@ -123,7 +123,12 @@ export function isFault(error: unknown): boolean {
 
 /** Whether the same work may succeed later, so that it stays queued. Any other error is its outcome. */
 export function isTemporary(error: unknown): boolean {
-  return isFault(error) || isUnreachable(error) || isInterrupted(error);
+  return isFault(error) || isUnreachable(error) || isInterrupted(error) || isHeld(error);
+}
+
+/** Whether the work waits until agents may start again. */
+function isHeld(error: unknown): boolean {
+  return error instanceof Problem && error.code === problems.agentsStopping().code;
 }
 
 /** Whether the plane shuts down before accepted work is done. The next one continues it. */
@@ -386,6 +391,7 @@ export const problems = {
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   /** Unlike `draining`, for work that is stored and continues at the next start. So nobody may send the request again. */
   shutdownInterrupted: fixed('unavailable', 'shutdown_interrupted', 'service is shutting down'),
+  agentsStopping: fixed('unavailable', 'agents_stopping', 'all agents are being stopped; try again later'),
   noActivePlane: () =>
     new Problem('unavailable', 'no_active_plane', 'no control plane is active; try again later', {
       retry_after_s: 1,

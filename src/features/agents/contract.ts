@@ -583,6 +583,7 @@ export const agentRoutes = {
       'agentNotFound',
       'agentAlreadyRunning',
       'agentBeingDeleted',
+      'agentsStopping',
       'noLocalNode',
       'diskSpace',
       'nodeUnreachable',
@@ -602,6 +603,26 @@ export const agentRoutes = {
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentNotRunning', 'nodeUnreachable'],
   }),
+  stopAllAgents: route({
+    method: 'POST',
+    path: '/api/admin/agents/stop',
+    action: 'agents.stop_all',
+    tag: 'Agents',
+    summary: 'Stop all agents, before the service stops',
+    description: `Stops all agents, also those of runs and on other nodes. No agent starts while the request runs. If all agents have stopped, none starts for ${limits.start_pause_ms / 1000} seconds after it, so that you can stop the service: a start gets 503 \`agents_stopping\`, and runs and restart policies wait.`,
+    body: z.object({ grace_seconds: graceSeconds() }),
+    unknown_fields: 'ignored',
+    answers: {
+      200: z
+        .object({
+          stopped: z.int().meta({ description: 'How many agents were stopped.' }),
+          still_running: z
+            .array(z.object({ agent_id: id, error: z.string() }))
+            .meta({ description: 'The agents that could not be stopped, with the reason.' }),
+        })
+        .meta({ id: 'AgentsStopped' }),
+    },
+  }),
   restartAgent: route({
     method: 'POST',
     path: `${one}/restart`,
@@ -611,7 +632,7 @@ export const agentRoutes = {
     body: z.object({ grace_seconds: graceSeconds() }),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },
-    errors: ['agentNotFound', 'diskSpace', 'nodeUnreachable'],
+    errors: ['agentNotFound', 'agentsStopping', 'diskSpace', 'nodeUnreachable'],
     idempotent: true,
   }),
   withdrawPending: route({

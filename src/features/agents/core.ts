@@ -3,6 +3,7 @@ import type { Core } from '../feature.ts';
 import { AgentRecords } from './records.ts';
 import type { Secrets } from './secrets.ts';
 import { SessionWaits } from './session-waits.ts';
+import { StartPause } from './start-pause.ts';
 import { Summaries } from './summaries.ts';
 import { WorktreePaths } from './worktree-paths.ts';
 
@@ -18,6 +19,8 @@ export interface AgentBase extends Core {
   worktrees: WorktreePaths;
   /** The ids of agents that are being deleted, which cannot start. Only the active plane deletes and starts agents. */
   deleting: Set<string>;
+  /** Keeps agents from starting while all are stopped. */
+  starts: StartPause;
 }
 
 export interface AgentCore extends AgentBase {
@@ -33,6 +36,7 @@ export function agentCore(core: Core, secrets: Secrets): AgentCore {
     secrets,
     worktrees: new WorktreePaths(),
     deleting: new Set(),
+    starts: new StartPause(),
   };
   return { ...own, summaries: new Summaries(own) };
 }

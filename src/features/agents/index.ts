@@ -15,6 +15,7 @@ import { restartFacts, restartTimers } from './restarts.ts';
 import type { Secrets } from './secrets.ts';
 import { SeenMarks } from './seen.ts';
 import { Agents } from './service.ts';
+import { stopAllAgents } from './stopping-all.ts';
 import { worktreeIntents } from './unused-worktrees.ts';
 import { AgentWaits } from './waiting.ts';
 
@@ -65,6 +66,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       ...agentHandlers(agents, new AgentWaits(agents, core.feed), forgetting, () =>
         core.nodes.main_folders(),
       ),
+      stopAllAgents: ({ caller, body }) => stopAllAgents(own, agents, caller, body.grace_seconds * 1000),
       ...seenHandlers(new SeenMarks(own)),
       ...logHandlers({ agents, log: core.events }),
     },

@@ -52,8 +52,8 @@ export class Lifecycle {
   }
 
   /**
-   * Inserts a session and the intent to start it. Throws `agent is already running`, `agent is being deleted` and
-   * `no_local_node`.
+   * Inserts a session and the intent to start it. Throws `agent is already running`, `agent is being deleted`,
+   * `agents_stopping` and `no_local_node`.
    */
   async enqueueStart(
     tx: Tx,
@@ -62,6 +62,7 @@ export class Lifecycle {
     session_id = newId('ses'),
   ): Promise<{ session_id: string; intent_id: number }> {
     if (isLive(row)) throw problems.agentAlreadyRunning();
+    if (this.#core.starts.active) throw problems.agentsStopping();
     if (this.#core.deleting.has(row.id)) throw problems.agentBeingDeleted();
     const { outbox, timers, nodes } = this.#core;
     // Throws if agents can no longer run there.

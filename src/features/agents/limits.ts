@@ -16,6 +16,10 @@ export const limits = {
   agent_waiters_max: 1_000,
   /** How long a start or a stop waits for the agent's new status after the node's answer. */
   status_wait_ms: 60_000,
+  /** How often a request to stop all agents looks for more of them. */
+  stop_all_rounds: 5,
+  /** How long no agent starts after all were stopped, so that the plane can stop. */
+  start_pause_ms: 30_000,
   /** First wait of the restart policy. */
   restart_backoff_ms: 10_000,
   /** Longest wait of the restart policy. */

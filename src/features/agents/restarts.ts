@@ -45,6 +45,10 @@ export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<Timer
       if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
       // A later request takes precedence.
       if (row.pending !== null || core.deleting.has(row.id)) return;
+      if (core.starts.active) {
+        const due_at = core.clock.now() + limits.restart_backoff_ms;
+        return core.timers.set(tx, 'agent_restart', row.id, due_at, timer.payload);
+      }
       if (row.node_id === MAIN_NODE && core.nodes.main_folders() === null) return;
       await lifecycle.enqueueStart(tx, row, SERVICE);
       await core.records.publish(tx, row.id);

@@ -29,8 +29,14 @@ const ANSWER_MS = 90_000;
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 const USER = { username: 'eve', password: 'quite a long password' };
 
-/** Operations that would break all other cases, because they revoke the token or change the limits. */
-const EXCLUDED: readonly OperationId[] = ['logout', 'refreshToken', 'updateConfig', 'allowFolder'];
+/** Operations that would break all other cases, because they revoke the token, change the limits or keep agents from starting. */
+const EXCLUDED: readonly OperationId[] = [
+  'logout',
+  'refreshToken',
+  'updateConfig',
+  'allowFolder',
+  'stopAllAgents',
+];
 const OPERATIONS = operationIds.filter((operation) => !EXCLUDED.includes(operation));
 
 /** Valid values during a batch, by the names of parameters and fields. */

@@ -164,6 +164,13 @@ export async function agentsToMarkStale(reader: Reader, node_id: string): Promis
   return (await reader.all(agents)).map(({ id }) => id);
 }
 
+/** Ids of all agents with a live session. */
+export async function liveAgentIds(reader: Reader): Promise<string[]> {
+  const live = reader.sql.selectFrom('sessions').select('id').where('state', '<>', 'ended');
+  const agents = reader.sql.selectFrom('agents').select('id').where('session_id', 'in', live).orderBy('num');
+  return (await reader.all(agents)).map(({ id }) => id);
+}
+
 /** The running agent of a run's member. If an earlier one is still running too, the newest. */
 export async function runningMember(
   reader: Reader,

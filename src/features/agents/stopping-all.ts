@@ -1,0 +1,55 @@
+/** Stops every agent, before the plane stops. */
+import { authorize } from '../../core/policy.ts';
+import { Problem } from '../../core/problem.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { AgentCore } from './core.ts';
+import { ignoreNotRunning } from './lifecycle.ts';
+import { limits } from './limits.ts';
+import { liveAgentIds } from './queries/agents.ts';
+import type { Agents } from './service.ts';
+
+export interface AllStopped {
+  /** How many agents were stopped. */
+  stopped: number;
+  still_running: { agent_id: string; error: string }[];
+}
+
+/**
+ * Stops all agents, also those that are starting. Meanwhile no agent starts, so a run or a restart policy cannot replace a
+ * stopped one; if all were stopped, none starts for `limits.start_pause_ms` after that. `grace_ms`: between TERM and KILL.
+ */
+export async function stopAllAgents(
+  core: AgentCore,
+  agents: Pick<Agents, 'stop'>,
+  caller: Caller,
+  grace_ms: number,
+): Promise<AllStopped> {
+  authorize(caller, 'agents.stop_all');
+  const stopped = new Set<string>();
+  const errors = new Map<string, string>();
+  // A write, because it comes after the starts that were already being stored.
+  const listLive = () => core.store.write((tx) => liveAgentIds(tx));
+  const stop = async (agent_id: string) => {
+    try {
+      await agents.stop(caller, agent_id, grace_ms).catch(ignoreNotRunning);
+      stopped.add(agent_id);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      errors.set(agent_id, error.message);
+    }
+  };
+  let live: string[] = [];
+  await core.starts.during(async () => {
+    live = await listLive();
+    for (let round = 0; round < limits.stop_all_rounds && live.length > 0 && errors.size === 0; round++) {
+      await Promise.all(live.map(stop));
+      live = await listLive();
+    }
+    return live.length === 0;
+  });
+  const still_running = live.map((agent_id) => ({
+    agent_id,
+    error: errors.get(agent_id) ?? 'it started at that moment; try again',
+  }));
+  return { stopped: stopped.size, still_running };
+}
