@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ConfigKey } from '../core/config.ts';
 import { makeKey, makeSelfSigned } from '../link/trust/pki.ts';
+import { openFakeHttp } from '../testing/http.ts';
+import { TestAuthority } from '../testing/planes.ts';
 import { loadConfig } from './config.ts';
 import { doctor } from './doctor.ts';
+import { lockDataDir } from './lock.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -95,6 +98,27 @@ test('reports everything that would stop the plane from starting or working', as
     ]);
   } finally {
     other.close();
+  }
+});
+
+test('finds a plane ready whose certificate is for a name', async () => {
+  const { cert, key } = await (await TestAuthority.create()).plane('svc.example.com');
+  const plane = await openFakeHttp({}, { tls: { cert, key } });
+  mkdirSync(join(dir, 'data'), { mode: 0o700 });
+  const lock = lockDataDir(join(dir, 'data'), 'now');
+  const planeCheck = async () => {
+    const checks = await doctor(load({ data_dir: 'data' }), env);
+    return checks.find(({ name }) => name === 'plane');
+  };
+  try {
+    lock.certified(cert);
+    lock.listening(plane.url);
+    expect(await planeCheck()).toMatchObject({ ok: true, detail: expect.stringContaining(plane.url) });
+    lock.certified((await (await TestAuthority.create()).plane('other')).cert);
+    expect(await planeCheck()).toMatchObject({ ok: false });
+  } finally {
+    lock.release();
+    await plane.drain();
   }
 });
 

@@ -8,6 +8,7 @@ import {
   type NodeSink,
   type SessionFact,
   type SessionView,
+  type StopReport,
 } from '../core/node.ts';
 import { Problem, problems } from '../core/problem.ts';
 import type { Launch } from '../core/session.ts';
@@ -93,10 +94,10 @@ export class ScriptedNode implements Node {
     this.views.set(launch.session_id, { ...view, ...nothing } as SessionView);
   }
 
-  async stop(session_id: string) {
+  async stop(session_id: string): Promise<StopReport> {
     if (!this.views.has(session_id)) throw problems.sessionNotFound();
     this.end(session_id, null);
-    return { cleanup: 'swept' as const, survivors: [] };
+    return { cleanup: 'swept', survivors: [] };
   }
 
   /** Appends input once, even if it is sent again, like a real node. */
