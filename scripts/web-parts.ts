@@ -46,7 +46,7 @@ export function partsOfTheWeb(): Part[] {
   const later = scripts(LATER).filter((path) => !agents.includes(path));
   return [
     { name: 'first script', paths: scripts(['index.html']), budget_kb: 125, limit_kb: 124 },
-    { name: 'sign-in', paths: scripts(SIGN_IN), budget_kb: 130, limit_kb: 127 },
+    { name: 'sign-in', paths: scripts(SIGN_IN), budget_kb: 130, limit_kb: 128 },
     { name: 'Agents', paths: agents, budget_kb: 230, limit_kb: 185 },
     { name: '+ dialogs', paths: later, budget_kb: 110, limit_kb: 105 },
     ...more.map(({ sources, worker, ...part }) => ({

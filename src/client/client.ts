@@ -115,8 +115,13 @@ export class Client {
   /** Calls an operation. Throws the server's `Problem`, or `Unreachable`. */
   async call<Op extends OperationId>(operation: Op, ...[args]: Args<Op>): Promise<Answer<RouteOf<Op>>> {
     const response = await this.open(operation, args ?? ({} as CallArgs<Op>));
-    if (response.status === 204) return undefined as Answer<RouteOf<Op>>;
-    return this.#readJson<Answer<RouteOf<Op>>>(response, args?.signal);
+    try {
+      if (response.status === 204) return undefined as Answer<RouteOf<Op>>;
+      return (await response.json()) as Answer<RouteOf<Op>>;
+    } catch (error) {
+      if (args?.signal?.aborted) throw error;
+      throw new Unreachable(this.url, error);
+    }
   }
 
   /**
@@ -134,21 +139,12 @@ export class Client {
         ...args?.query,
         ...(cursor !== undefined && { cursor }),
       };
-      const page_args = { ...args, query } as unknown as CallArgs<Op>;
-      const response = await retryRateLimited(() => this.open(operation, page_args), args?.signal);
-      const page = await this.#readJson<Page<Item<Answer<RouteOf<Op>>>>>(response, args?.signal);
+      const call_args = [{ ...args, query }] as unknown as Args<Op>;
+      const answer = await retryRateLimited(() => this.call(operation, ...call_args), args?.signal);
+      const page = answer as Page<Item<Answer<RouteOf<Op>>>>;
       yield* page.items;
       cursor = page.next_cursor;
     } while (cursor !== undefined);
-  }
-
-  async #readJson<T>(response: Response, signal: AbortSignal | undefined): Promise<T> {
-    try {
-      return (await response.json()) as T;
-    } catch (error) {
-      if (signal?.aborted) throw error;
-      throw new Unreachable(this.url, error);
-    }
   }
 
   /** Returns the raw response, for bytes and streams; throws unless its status is a success. */
