@@ -473,6 +473,7 @@ export const agentRoutes = {
       'nodeNotFound',
       'noLocalNode',
       'nodeUnreachable',
+      'agentsStopping',
       'diskSpace',
     ],
     idempotent: true,

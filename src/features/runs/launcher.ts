@@ -64,6 +64,8 @@ export class Launcher {
     try {
       const launch = await store.read((reader) => findLaunch(reader, attempt_num));
       if (!launch) return;
+      // No worktree is created in vain.
+      if (launch.agent === null && this.#core.starts.active) throw problems.agentsStopping();
       await this.#stopBusyAgent(launch);
       const request = buildRequest(launch);
       const assignAgent = (worktree: Worktree | null) =>
