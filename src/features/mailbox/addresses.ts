@@ -47,6 +47,25 @@ export async function resolveActingActor(
   return { run: null, ...acting(caller, actor), ...teamView(caller, actor) };
 }
 
+/**
+ * Like `resolveActingActor`, for what an actor has left in a run. A person may have left the team since, so their own id is not
+ * resolved.
+ */
+export async function resolveFormerActor(
+  reader: Reader,
+  caller: Caller,
+  action: TeamAction,
+  ref: string,
+  left: { run_id: string; actor_id: string },
+): Promise<string> {
+  const username = parseUsername(left.actor_id);
+  if (username === null || ref !== left.actor_id)
+    return (await resolveActingActor(reader, caller, action, ref, left.run_id)).actor_id;
+  await requireRun(reader, caller, action, left.run_id);
+  if (!mayActAs(caller, { kind: 'human', username })) throw notAllowedAs(ref);
+  return left.actor_id;
+}
+
 /** For a run that the caller has access to. Throws `unknown actor: <id>` and `not allowed to act as <id>`. */
 export async function resolveInRun(
   reader: Reader,

@@ -1,8 +1,11 @@
 /** Triggers across restarts of the plane, and until the end of the run. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { deleteUser } from '../../store/users.ts';
 import { ANA, BEN, SOON } from '../../testing/features-fixture.ts';
 import { ACP_AGENT, addRun, changeRun, specWith } from '../../testing/team-runs.ts';
+import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
+import { putHumans } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import { type MailFixture, openMailFixture } from './testing.ts';
 
@@ -107,6 +110,37 @@ test('only its owner can delete a trigger', async () => {
   await expect(fixture.triggers.remove(BEN, `lead@${run.team_id}`, id)).rejects.toThrow('trigger not found');
   await fixture.advanceClock(60_000);
   expect(await mail()).toEqual([]);
+});
+
+describe('a trigger of a person who has left the team', () => {
+  const CAT: Caller = { ...BEN, user_id: 'usr_c', username: 'cat', token_id: 'tok_c' };
+  const EVE: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', token_id: 'tok_e' };
+  let id: string;
+  beforeEach(async () => {
+    run = await addRun(fixture.store, BEN, specWith({ lead: null }), [CAT, EVE]);
+    const input = { run_id: run.id, ...NO_TIME, every_seconds: 10, payload: {} };
+    id = (await fixture.triggers.set(CAT, 'user:cat', input, null, () => '/api')).body.id;
+    await fixture.store.write((tx) => putHumans(tx, run.team_num, [EVE.user_id]));
+  });
+
+  const ofRun = async () => (await fixture.triggers.ofRun(BEN, run.id, {})).items;
+
+  test('can be deleted by root, and by nobody else', async () => {
+    await expect(fixture.triggers.remove(CAT, 'user:cat', id)).rejects.toThrow('run not found');
+    await expect(fixture.triggers.remove(EVE, 'user:cat', id)).rejects.toThrow('not allowed to act as');
+    await expect(fixture.triggers.remove(ANA, 'user:eve', id)).rejects.toThrow('trigger not found');
+    await fixture.store.write((tx) => deleteUser(tx, CAT.user_id));
+    await fixture.triggers.remove(ANA, 'user:cat', id);
+    expect(await ofRun()).toEqual([]);
+  });
+
+  test('ends with a notice instead of sending mail', async () => {
+    await fixture.advanceClock(10_000);
+    await vi.waitFor(async () => expect(await ofRun()).toEqual([]), SOON);
+    expect((await fixture.mailbox.ofRun(BEN, run.id, {})).items).toEqual([]);
+    const { attention } = await fixture.store.read(async (reader) => (await findRun(reader, run.id))!);
+    expect(attention).toBe(`trigger ${id} of user:cat ended: unknown actor: user:cat`);
+  });
 });
 
 test('limits the triggers of a run, and the size of their payloads', async () => {

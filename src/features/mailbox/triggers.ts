@@ -1,6 +1,7 @@
 /**
  * Time triggers: at the scheduled time, an actor gets mail from itself. Each is a row with a timer, so it survives
- * restarts. If times were missed, it fires once and continues from now. It ends with the run's attempt.
+ * restarts. If times were missed, it fires once and continues from now. It ends with the run's attempt, and when it fires for a
+ * person who has left the team.
  */
 import { newId } from '../../base/ids.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
@@ -13,7 +14,8 @@ import type { Caller } from '../accounts/rules.ts';
 import { requireRun } from '../runs/access.ts';
 import { findRun, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
-import { resolveActingActor } from './addresses.ts';
+import { teamOfNum } from '../teams/queries.ts';
+import { actorOfRun, resolveActingActor, resolveFormerActor } from './addresses.ts';
 import { limits } from './limits.ts';
 import {
   deleteTrigger,
@@ -97,22 +99,18 @@ export class Triggers {
     });
   }
 
-  /** Deletes a trigger of the actor. Throws `trigger not found`, also for a trigger of another actor. */
+  /**
+   * Deletes a trigger of the actor, also if that is a person who has left the team. Throws `trigger not found`, also for a
+   * trigger of another actor.
+   */
   remove(caller: Caller, actor_id: string, id: string): Promise<void> {
     return this.#options.store.write(async (tx) => {
-      const acting = await resolveActingActor(
-        tx,
-        caller,
-        'team.work',
-        actor_id,
-        (await findTrigger(tx, id))?.run_id,
-      );
-      await this.#audit(
-        tx,
-        caller,
-        'trigger_deleted',
-        await this.drop(tx, id, { actor_id: acting.actor_id, run_num: null }),
-      );
+      const row = await findTrigger(tx, id);
+      const owner = row
+        ? await resolveFormerActor(tx, caller, 'team.work', actor_id, row)
+        : (await resolveActingActor(tx, caller, 'team.work', actor_id)).actor_id;
+      const dropped = await this.drop(tx, id, { actor_id: owner, run_num: null });
+      await this.#audit(tx, caller, 'trigger_deleted', dropped);
     });
   }
 
@@ -196,6 +194,8 @@ export class Triggers {
     const { actor_id, hops } = row;
     const payload = JSON.parse(row.payload) as Record<string, unknown>;
     try {
+      // A person may have left the team, or have been deleted.
+      await actorOfRun(tx, (await teamOfNum(tx, row.team_num))!, run, actor_id);
       await this.#mailbox.post(tx, { run, from_actor_id: actor_id, to_actor_id: actor_id, payload, hops });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
