@@ -1,5 +1,6 @@
 /**
- * Users and sign-ins. Root manages users. Once there is a root user, at least one always remains. A user who still has
+ * Users and sign-ins. Root manages users, for as long as root's token is valid: a request may wait for a password hash, so each
+ * transaction checks the token again. Once there is a root user, at least one always remains. A user who still has
  * agents or teams cannot be deleted, because these records would have no owner; root must delete them first.
  */
 
@@ -12,6 +13,7 @@ import { differs } from '../../core/changes.ts';
 import { MAIN_NODE } from '../../core/node.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { problems } from '../../core/problem.ts';
+import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import {
   deleteUser,
@@ -243,6 +245,7 @@ export class Accounts {
     const password_hash = await passwords.hash(input.password);
     const spare = newId('usr');
     return await store.write(async (tx) => {
+      await requireLiveToken(tx, caller);
       const before = input.id === undefined ? undefined : await findUser(tx, input.id);
       if (before && before.created_at > clock.now() - sharedLimits.idempotency_keep_ms) {
         if (before.username !== input.username) throw problems.idempotencyReused();
@@ -284,6 +287,7 @@ export class Accounts {
     await this.get(user_id);
     const password_hash = change.password === undefined ? undefined : await passwords.hash(change.password);
     return await store.write(async (tx) => {
+      await requireLiveToken(tx, caller);
       const row = await findUser(tx, user_id);
       if (!row) throw problems.userNotFound();
       const role = change.role ?? row.role;
@@ -315,6 +319,7 @@ export class Accounts {
   async delete(caller: Caller, user_id: string): Promise<void> {
     const { store, tokens, audit, outbox } = this.#deps;
     await store.write(async (tx) => {
+      await requireLiveToken(tx, caller);
       const row = await findUser(tx, user_id);
       if (!row) throw problems.userNotFound();
       if (row.role === 'root') await refuseLastRoot(tx);

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { PushService, type TestDevice } from '../../testing/push-service.ts';
 import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
-import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
+import { signIn, signOut } from '../../testing/sign-in.ts';
+import { addTeam, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
 import { addRun, addToRun, applyEvent, changeRun, plainMember, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Review } from '../reviews/rules.ts';
@@ -30,9 +31,7 @@ beforeEach(async () => {
   fixture = await FeaturesFixture.make();
   fixture.push_origins = [service.origin];
   await fixture.advanceClock(0);
-  for (const { user_id: id, username, role } of [ANA, BEN, EVE, ZOE]) {
-    await addUser(fixture.store, { id, username, role });
-  }
+  await signIn(fixture.store, ANA, BEN, EVE, ZOE);
 });
 afterEach(async () => {
   await fixture.end();
@@ -244,9 +243,18 @@ describe('a device', () => {
   test('stays the same when it subscribes again, with its new settings and sign-in', async () => {
     const device = await subscribe(BEN);
     const later = { ...BEN, token_id: 'tok_later' };
+    await signIn(fixture.store, later);
     const again = await fixture.push.subscribe(later, elicitation(device, { kinds: ['run_ended'] }), 'newer');
     expect(again).toMatchObject({ id: device.id, kinds: ['run_ended'], user_agent: 'newer', current: true });
     expect(await devicesOf(BEN)).toMatchObject([{ id: device.id, current: false }]);
+  });
+
+  test('is refused to a token that was revoked after the request had begun', async () => {
+    const device = await subscribe(BEN);
+    await signOut(fixture.store, BEN);
+    await expect(subscribe(BEN)).rejects.toThrow('invalid token');
+    await expect(subscribe(BEN, {}, device)).rejects.toThrow('invalid token');
+    expect(await devicesOf(BEN)).toHaveLength(1);
   });
 
   test('moves to another user who signs in on it; knowing its endpoint is not enough', async () => {

@@ -8,6 +8,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { authorize } from '../../core/policy.ts';
 import { Problem, problems } from '../../core/problem.ts';
+import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -136,6 +137,8 @@ export class Push {
     await this.#keys.current();
     const id = newId('psh');
     return store.write(async (tx) => {
+      // The end of a token deletes its subscriptions, so none may be added after it.
+      await requireLiveToken(tx, caller);
       const public_key = (await findPushKey(tx))!.public_key;
       if (request.public_key !== undefined && request.public_key !== public_key)
         throw problems.pushKeyChanged();

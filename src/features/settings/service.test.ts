@@ -6,6 +6,7 @@ import { silentLog } from '../../base/log.ts';
 import type { Config, ConfigEntry, ConfigKey, ConfigValues } from '../../core/config.ts';
 import { configKeys } from '../../core/config.ts';
 import type { Store } from '../../store/store.ts';
+import { signIn, signOut } from '../../testing/sign-in.ts';
 import { openTestStore } from '../../testing/test-store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { type LiveSettings, openSettings } from './service.ts';
@@ -26,6 +27,7 @@ let audited: unknown[];
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'svc-settings-'));
   store = await openTestStore(dir);
+  await signIn(store, root);
   audited = [];
 });
 afterEach(async () => {
@@ -140,6 +142,16 @@ test('allows folders one after another, each once', async () => {
     message: 'safe_paths[0] must be an absolute path',
   });
   expect((await open()).get('safe_paths')).toEqual(second);
+});
+
+test('rejects changes of a caller whose token was revoked after the request had begun', async () => {
+  const settings = await open();
+  await settings.change(root, { 'retention.days': 3 });
+  await signOut(store, root);
+  await expect(settings.change(root, { 'retention.days': 4 })).rejects.toThrow('invalid token');
+  await expect(settings.allowFolder(root, 'safe_paths', '/work/a')).rejects.toThrow('invalid token');
+  expect(settings.get('retention.days')).toBe(3);
+  expect(audited).toHaveLength(1);
 });
 
 test('masks secrets in the list', async () => {

@@ -19,6 +19,7 @@ import {
   type Settings,
 } from '../../core/config.ts';
 import { type FolderSetting, invalid, Problem, problems } from '../../core/problem.ts';
+import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
@@ -129,6 +130,8 @@ export async function openSettings({ config, store, audit, log, conflict }: Deps
     if (why) throw invalid(why);
     const { user_id, ip } = caller;
     await store.write(async (tx) => {
+      // The change may have waited for others and for nodes.
+      await requireLiveToken(tx, caller);
       for (const [key, value] of checked) {
         if (isDeepStrictEqual(live.get(key), value)) continue;
         const from = maskValue(key, get(key));
