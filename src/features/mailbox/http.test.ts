@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
 import { openFakeHttp, ROOT_TOKEN, requesterWithToken, USER_TOKEN } from '../../testing/http.ts';
+import { signIn } from '../../testing/sign-in.ts';
 import { ACP_AGENT, addRun, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
@@ -27,6 +28,7 @@ const request = requesterWithToken(() => server, USER_TOKEN);
 beforeEach(async () => {
   fixture = await openMailFixture();
   run = await addRun(fixture.store, ADA, specWith({ lead: null, robot: ACP_AGENT }));
+  await signIn(fixture.store, ADA);
   server = await openFakeHttp(mailHandlers(fixture.mailbox, fixture.triggers));
 });
 afterEach(async () => {

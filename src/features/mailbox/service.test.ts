@@ -1,6 +1,7 @@
 /** Mail between actors: rights, storage, and delivery exactly once. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, BEN, SOON } from '../../testing/features-fixture.ts';
+import { signIn, signOut } from '../../testing/sign-in.ts';
 import { ACP_AGENT, addRun, changeRun, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
@@ -40,6 +41,7 @@ beforeEach(async () => {
     specWith({ lead: null, helper: null, robot: ACP_AGENT, plain: ACP_AGENT }),
     [BEN, ANA],
   );
+  await signIn(fixture.store, CAT, BEN);
 });
 afterEach(() => fixture.end());
 
@@ -332,6 +334,17 @@ test('a waiting caller gets a message on commit, at once if it exists, and nothi
   expect(ids(await inbox('helper', CAT, { wait: 0 }))).toEqual([id, next.id]);
   const aborted = AbortSignal.abort();
   expect(await fixture.mailbox.inbox(CAT, 'user:cat', { wait: 60 }, aborted)).toEqual([]);
+});
+
+test('a waiting caller whose token is revoked, or who leaves the team, gets nothing and takes nothing', async () => {
+  const revoked = inbox('helper', CAT, { wait: 60 });
+  const left = inbox('helper', BEN, { wait: 60 });
+  await signOut(fixture.store, CAT);
+  await fixture.store.write((tx) => putHumans(tx, run.team_num, [ANA.user_id]));
+  const { num } = await post('lead', 'helper');
+  await expect(revoked).rejects.toThrow('invalid token');
+  await expect(left).rejects.toThrow('run not found');
+  expect(await fixture.mailbox.get(ANA, num)).toMatchObject({ status: 'pending' });
 });
 
 test('counts unacknowledged messages per actor', async () => {

@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { decide } from '../../core/policy.ts';
 import { isFault, problems } from '../../core/problem.ts';
+import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
 import type { Timers } from '../../work/timers.ts';
@@ -116,13 +117,18 @@ export class Mailbox {
 
   /** Oldest first. Listing by its owner marks mail as delivered, unless the token is read-only. */
   async inbox(caller: Caller, actor_id: string, request: InboxRequest, signal: AbortSignal): Promise<Mail[]> {
-    const { run_id, status, limit = limits.mail_inbox_items, wait } = request;
-    const { run, own, ...as } = await this.#options.store.read((reader) =>
-      resolveActingActor(reader, caller, 'team.read', actor_id, run_id),
-    );
-    const filter = { to_actor_id: as.actor_id, run_num: run?.num, view: as.view, status, limit };
-    if (wait !== undefined) await this.awaitNew(filter, wait * 1000, signal);
-    return own && decide(caller, 'mailbox.use') === 'allow' ? this.take(filter) : this.#list(filter);
+    const { store } = this.#options;
+    const open = (reader: Reader) => openInbox(reader, caller, actor_id, request);
+    let inbox = await store.read(open);
+    if (request.wait !== undefined) {
+      await this.awaitNew(inbox.filter, request.wait * 1000, signal);
+      // The caller may have lost access in the meantime.
+      inbox = await store.read(async (reader) => {
+        await requireLiveToken(reader, caller);
+        return open(reader);
+      });
+    }
+    return inbox.takes ? this.take(inbox.filter) : this.#list(inbox.filter);
   }
 
   /** Throws `message not found`, also for mail that the caller may not see. */
@@ -333,6 +339,18 @@ export class Mailbox {
     await this.#options.publisher.publishMail(tx, row.run_num, toMailHead(changed));
     return changed;
   }
+}
+
+/** What the caller lists; `takes`: listing it counts as delivery. Throws if the caller may not see the inbox. */
+async function openInbox(
+  reader: Reader,
+  caller: Caller,
+  actor_id: string,
+  { run_id, status, limit = limits.mail_inbox_items }: InboxRequest,
+): Promise<{ filter: InboxFilter; takes: boolean }> {
+  const { run, own, ...as } = await resolveActingActor(reader, caller, 'team.read', actor_id, run_id);
+  const filter = { to_actor_id: as.actor_id, run_num: run?.num, view: as.view, status, limit };
+  return { filter, takes: own && decide(caller, 'mailbox.use') === 'allow' };
 }
 
 async function requireMail(reader: Reader, mail_num: number): Promise<MailRow> {
