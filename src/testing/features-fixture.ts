@@ -49,6 +49,7 @@ import { Timers } from '../work/timers.ts';
 import { TestClock } from './accounts.ts';
 import { expectSameState } from './refold.ts';
 import { ScriptedNode } from './scripted-node.ts';
+import { addUser } from './team-runs.ts';
 import { openTestStore } from './test-store.ts';
 
 export const ANA: Caller = {
@@ -234,7 +235,8 @@ export class FeaturesFixture {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  create(
+  /** Also creates the caller's user. */
+  async create(
     more: Partial<CreateAgent> = {},
     key: string | null = null,
     caller = ANA,
@@ -250,6 +252,7 @@ export class FeaturesFixture {
       prompt: null,
       start: false,
     } as const;
+    await this.store.write((tx) => addUser(tx, caller));
     return this.agents.create(caller, { ...request, ...defaults, ...rest, ...more }, key, options);
   }
 

@@ -42,6 +42,8 @@ export function plainMember(member_id: string, command: string, more: Partial<Me
 
 export interface TeamRequest {
   run_id?: string;
+  /** The run's creator. Default: ANA, who creates the team. */
+  started_by?: Caller;
   members: Member[];
   steps?: (Partial<StepSpec> & { step_key: string })[];
   leader?: string;
@@ -72,7 +74,9 @@ export async function beginRun(fixture: FeaturesFixture, request: TeamRequest): 
   };
   const id = request.run_id ?? newId('run');
   await fixture.store.write(async (tx) => {
+    const started_by = request.started_by ?? ANA;
     await addUser(tx, ANA);
+    await addUser(tx, started_by);
     const { user_id: created_by } = ANA;
     const names = { name: newId('team'), description: '', spec: JSON.stringify(spec), version: 1 };
     const num = await insertTeam(tx, {
@@ -87,7 +91,7 @@ export async function beginRun(fixture: FeaturesFixture, request: TeamRequest): 
     await createRun(
       tx,
       { scheduler: fixture.scheduler, nodes: fixture.core.nodes },
-      { ...common, id, task_num, input: request.input ?? {} },
+      { ...common, id, task_num, input: request.input ?? {}, created_by: started_by.user_id },
     );
   });
   return id;

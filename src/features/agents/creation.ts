@@ -3,6 +3,7 @@ import { showArgv } from '../../core/argv.ts';
 import type { Worktree } from '../../core/node.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';
+import { findUser } from '../../store/users.ts';
 import { findPreset } from '../presets/rules/catalog.ts';
 import { permissionEnv } from '../presets/rules/preset.ts';
 import type { AgentCore, Principal } from './core.ts';
@@ -82,8 +83,8 @@ export function getPermissionEnv({ preset, permission_mode }: AgentRow): Record<
 }
 
 /**
- * Inserts the record and creates its log. `membership`: set for an agent of a run. Throws `node not found` and `workdir path
- * must be within allowed safe paths`, because both may have changed since they were checked.
+ * Inserts the record and creates its log. `membership`: set for an agent of a run. Throws `invalid token` if the owner is gone,
+ * `node not found`, and `workdir path must be within allowed safe paths`, because all may have changed since they were checked.
  */
 export async function insertNew(
   core: AgentCore,
@@ -94,6 +95,8 @@ export async function insertNew(
   worktree: Worktree,
   membership: Partial<Pick<AgentRow, 'team_num' | 'run_num' | 'member_id' | 'state_team'>> = {},
 ): Promise<AgentRow> {
+  // The owner may have been deleted while the worktree was made, which revoked their tokens.
+  if (!(await findUser(tx, user_id))) throw problems.invalidToken();
   // The node may have been deleted since it resolved the workdir.
   if (!(await core.nodes.isRegistered(tx, request.node_id))) throw problems.nodeNotFound();
   if (request.worktree_mode === 'create_worktree') {

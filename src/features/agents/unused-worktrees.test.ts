@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { WorktreeRequest } from '../../core/node.ts';
 import { invalid, problems } from '../../core/problem.ts';
+import { deleteUser } from '../../store/users.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
 import { applyEvent, beginRun, plainMember } from '../../testing/team-runs.ts';
@@ -64,6 +65,18 @@ test('keeps a worktree whose agent was inserted', async () => {
   await untilDone();
   expect([...made]).toEqual([[agent.workdir, agent.id]]);
   expect(requests).toHaveLength(1);
+});
+
+test('creates no agent for a user who was deleted during the checkout, and removes the worktree', async () => {
+  const { go } = holdCheckout();
+  const creating = inWorktree();
+  await vi.waitFor(() => expect(made.size).toBe(1), SOON);
+  await fixture.store.write((tx) => deleteUser(tx, ANA.user_id));
+  go();
+  await expect(creating).rejects.toThrow('invalid token');
+  await untilDone();
+  expect(made.size).toBe(0);
+  expect((await fixture.agents.list(ANA, {}, {})).items).toEqual([]);
 });
 
 test('removes a worktree if the agent cannot be inserted', async () => {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';
-import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { deleteUser } from '../../store/users.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import { beginRun, plainMember, runOf, untilRun } from '../../testing/team-runs.ts';
 import { deleteTeam } from '../teams/queries.ts';
@@ -29,11 +30,10 @@ async function endedRun(): Promise<string> {
   return run_id;
 }
 
-/** Deletes a run as ANA. */
-async function deleteRun(id: string) {
+async function deleteRun(id: string, caller = ANA) {
   const { team_id } = await runOf(fixture, id);
   const options = { delete_worktrees: false, dry_run: false };
-  return fixture.runs.deleter.delete(ANA, { team_id, run_id: id }, options);
+  return fixture.runs.deleter.delete(caller, { team_id, run_id: id }, options);
 }
 
 test('publishes the task without the deleted run', async () => {
@@ -70,6 +70,24 @@ test('a run cannot continue or be deleted again while it is being deleted', asyn
   go();
   expect((await deleted).agents).toHaveLength(1);
   await expect(runOf(fixture, run_id)).resolves.toBeUndefined();
+});
+
+test('a run whose creator was deleted, and its new agents, belong to the creator of the team', async () => {
+  const steps = [{ step_key: 'a' }, { step_key: 'b', depends_on: ['a'] }];
+  const run_id = await beginRun(fixture, { members: [plainMember('dev', 'true')], steps, started_by: BEN });
+  const launched = async (count: number) => {
+    await vi.waitFor(() => expect(fixture.node.launches.size).toBe(count), SOON);
+    return [...fixture.node.launches.keys()].at(-1)!;
+  };
+  const first = await launched(1);
+  await fixture.store.write((tx) => deleteUser(tx, BEN.user_id));
+  fixture.node.sendFact(first, ended(0));
+  const second = await launched(2);
+  const { agent_id } = fixture.node.launches.get(second)!;
+  expect((await fixture.get(agent_id)).owner_id).toBe(ANA.user_id);
+  fixture.node.sendFact(second, ended(0));
+  await untilRun(fixture, run_id, 'completed');
+  expect((await deleteRun(run_id, { ...ANA, role: 'user' })).agents).toHaveLength(2);
 });
 
 test('a run can continue after a deletion that failed', async () => {

@@ -18,7 +18,7 @@ import { worktreeOf } from '../agents/worktree-release.ts';
 import { requireRun } from './access.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
-import { deleteRun, type RunRow, updateRun } from './queries/runs.ts';
+import { deleteRun, ownerOf, type RunRow, updateRun } from './queries/runs.ts';
 import { isRunOver, type RunDeletion } from './rules/run.ts';
 
 export interface RunDeleterOptions {
@@ -188,7 +188,7 @@ async function findDeletable(
   run_id: string,
 ): Promise<RunRow> {
   const { team, run } = await requireRun(reader, caller, 'team.change', run_id, team_id);
-  const resource = { ...(await teamResource(reader, team)), owner_id: run.created_by };
+  const resource = { ...(await teamResource(reader, team)), owner_id: ownerOf(run) };
   authorize(caller, 'run.delete', resource, problems.notAllowed);
   if (!isRunOver(run)) throw problems.runNotEnded();
   return run;

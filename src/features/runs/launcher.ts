@@ -28,7 +28,7 @@ import type { Attempts } from './attempts.ts';
 import { limits } from './limits.ts';
 import { runsMemberAgent } from './participants.ts';
 import { type Attempt, attemptOfNum, hasReceivedAttempt, updateAttempt } from './queries/attempts.ts';
-import { parseSpec, type RunRow, runOfNum } from './queries/runs.ts';
+import { ownerOf, parseSpec, type RunRow, runOfNum } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
 import { isRunOver } from './rules/run.ts';
 import { getInput, roundInput, stepInput } from './step-io.ts';
@@ -121,7 +121,7 @@ export class Launcher {
     const name = `${team_name}-${member_id}`;
     const rights = {
       may_use_all: false,
-      owner: run.created_by,
+      owner: ownerOf(run),
       mayOperate: (reader: Reader, row: AgentRow) => runMayUseWorktree(reader, run, row),
       shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
       // The team may have been renamed since the worktree was made.
@@ -174,7 +174,7 @@ export class Launcher {
     if (!worktree) throw problems.agentNotFound();
     const { member_id } = member;
     const membership = { team_num: run.team_num, run_num: run.num, member_id, state_team: run.team_id };
-    const owner = { user_id: run.created_by, principal: SERVICE };
+    const owner = { user_id: ownerOf(run), principal: SERVICE };
     return insertNew(this.#core, tx, attempt.agent_id, owner, request, worktree, membership);
   }
 }

@@ -18,10 +18,20 @@ export type RunRow = Selectable<Tables['runs']> & {
   /** The id of the user who created the team. */
   team_created_by: string;
   task_id: string;
+  /** Null: the user was deleted. */
   created_by_name: string | null;
 };
 type RunHead = Pick<RunRow, 'id' | 'num'> & Partial<RunRow>;
 export type NewRun = Insertable<Tables['runs']> & { spec: string };
+
+/** Id of the user to whom the run and its new agents belong: its creator or, if that user was deleted, the team's. */
+export function ownerOf({
+  created_by,
+  created_by_name,
+  team_created_by,
+}: Pick<RunRow, 'created_by' | 'created_by_name' | 'team_created_by'>): string {
+  return created_by_name === null ? team_created_by : created_by;
+}
 
 function runQuery(builder: Reader['sql']) {
   return builder
