@@ -47,14 +47,21 @@ export async function deleteFailures(tx: Tx, key: string): Promise<void> {
   await tx.run(tx.sql.deleteFrom('login_throttle').where('key', '=', key));
 }
 
-/** Deletes the counts that no longer block at `now` and whose window began at `started_by` or before; returns how many. */
-export async function deleteExpiredFailures(tx: Tx, now: number, started_by: number): Promise<number> {
-  return (
-    await tx.run(
-      tx.sql
-        .deleteFrom('login_throttle')
-        .where('blocked_until', '<=', now)
-        .where('window_started_at', '<=', started_by),
-    )
-  ).changes;
+/**
+ * Deletes the counts that no longer block at `now` and whose window began at `earliest` or before, and those whose window begins
+ * after `latest`; returns how many.
+ */
+export async function deleteExpiredFailures(
+  tx: Tx,
+  { now, earliest, latest }: { now: number; earliest: number; latest: number },
+): Promise<number> {
+  const expired = tx.sql
+    .deleteFrom('login_throttle')
+    .where(({ and, eb, or }) =>
+      or([
+        and([eb('blocked_until', '<=', now), eb('window_started_at', '<=', earliest)]),
+        eb('window_started_at', '>', latest),
+      ]),
+    );
+  return (await tx.run(expired)).changes;
 }

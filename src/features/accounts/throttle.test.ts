@@ -68,6 +68,33 @@ describe('throttling of sign-ins', () => {
     expect(rows).toEqual([]);
   });
 
+  it.each([
+    ['of a block', 8],
+    ['of a window', 3],
+  ])('forgets the failures %s that were counted while the clock was ahead', async (_, failures) => {
+    const counts = () => fixture.store.read((r) => r.all(r.sql.selectFrom('login_throttle').selectAll()));
+    const ahead = 24 * 60 * 60 * 1000;
+    const bad = () => attempt('ada', 'wrong password', '10.0.0.1');
+    fixture.clock.advance(ahead);
+    await times(failures, bad);
+    fixture.clock.advance(-ahead);
+    expect(await times(6, bad)).toEqual(['wrong', 'wrong', 'wrong', 'wrong', 'wrong', 30]);
+    fixture.clock.advance(ahead);
+    await times(failures, () => attempt('eve', 'wrong password', '10.0.0.2'));
+    fixture.clock.advance(-ahead);
+    await fixture.accounts.sweep();
+    expect((await counts()).map(({ failures }) => failures)).toEqual([5, 5, 5]);
+  });
+
+  it('forgets the failures of an address that were counted while the clock was ahead', async () => {
+    const ahead = 2 * limits.login_ip_window_ms;
+    fixture.clock.advance(ahead);
+    for (let i = 0; i < 21; i++) await attempt(`nobody-${i}`, 'wrong password', '10.0.0.1');
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(60);
+    fixture.clock.advance(-ahead);
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe('ok');
+  });
+
   it('survives a restart', async () => {
     await times(5, () => attempt('ada', 'wrong password', '10.0.0.1'));
     fixture.restart();

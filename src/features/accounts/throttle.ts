@@ -7,7 +7,8 @@
  *   are exempt. So is, up to a limit, the first attempt from an address without failures, so that an attacker cannot lock
  *   out the owner of an account.
  *
- * Every block expires. Unknown usernames are counted like known ones. Passkeys cannot be guessed, so their failures count
+ * Every block expires, even if the clock was ahead when it began and has been set back: a count from further in the future than
+ * the longest delay is void. Unknown usernames are counted like known ones. Passkeys cannot be guessed, so their failures count
  * only for the address.
  */
 import { hash } from 'node:crypto';
@@ -59,16 +60,16 @@ export async function admit(reader: Reader, attempt: Attempt, now: number): Prom
   const address = await findFailures(reader, keys.address);
   const pair = await findFailures(reader, keys.pair);
   const user = await findFailures(reader, keys.user);
-  let until = Math.max(address?.blocked_until ?? 0, pair?.blocked_until ?? 0);
+  let until = Math.max(blockedUntil(address, perAddress, now), blockedUntil(pair, perUser, now));
   const first = pair === undefined || isOver(pair, perUser, now);
   const exempt = attempt.familiar || (first && (user?.failures ?? 0) < limits.login_failures_per_user_max);
-  if (!exempt) until = Math.max(until, user?.blocked_until ?? 0);
+  if (!exempt) until = Math.max(until, blockedUntil(user, perUser, now));
   if (until > now) throw tooManyAttempts(until - now);
 }
 
 /** Like `admit`, for attempts that do not guess a password, so that only the address counts. */
 export async function admitAddress(reader: Reader, ip: string | null, now: number): Promise<void> {
-  const until = (await findFailures(reader, addressKey(ip)))?.blocked_until ?? 0;
+  const until = blockedUntil(await findFailures(reader, addressKey(ip)), perAddress, now);
   if (until > now) throw tooManyAttempts(until - now);
 }
 
@@ -95,7 +96,11 @@ export async function succeed(tx: Tx, attempt: Attempt): Promise<void> {
 
 /** Deletes expired counts. */
 export function sweepThrottle(tx: Tx, now: number): Promise<number> {
-  return deleteExpiredFailures(tx, now, now - limits.login_window_ms);
+  return deleteExpiredFailures(tx, {
+    now,
+    earliest: now - limits.login_window_ms,
+    latest: now + limits.login_delay_ms_max,
+  });
 }
 
 /** A 429 with `Retry-After` of at least one second. */
@@ -136,7 +141,18 @@ async function count(tx: Tx, key: string, rule: Rule, now: number): Promise<bool
   return excess >= 0;
 }
 
+/** 0 if there is no block. */
+function blockedUntil(row: FailureCount | undefined, rule: Rule, now: number): number {
+  return row === undefined || isFromFuture(row, rule, now) ? 0 : row.blocked_until;
+}
+
 /** The window starts at the first failure, or at the end of the last block. */
 function isOver(row: FailureCount, rule: Rule, now: number): boolean {
-  return now >= row.blocked_until && now >= row.window_started_at + rule.window_ms;
+  const { blocked_until, window_started_at } = row;
+  return isFromFuture(row, rule, now) || (now >= blocked_until && now >= window_started_at + rule.window_ms);
+}
+
+/** The clock was ahead when the failure was counted, and has been set back since. */
+function isFromFuture({ window_started_at }: FailureCount, rule: Rule, now: number): boolean {
+  return window_started_at > now + rule.delay_ms_max;
 }
