@@ -295,6 +295,25 @@ browserTest('a message follows its route, and errors of the service appear at th
   expect(sent).toMatchObject({ route: 'to_member', to_actor_id: `two@${flat}`, text: 'Who leads?' });
 });
 
+browserTest('a draft is the same in all tabs, so that none sends it again', async () => {
+  const id = await create('Said in one tab');
+  const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  const [message, same] = [page, other].map((tab) => tab.getByRole('textbox', { name: 'Message' }));
+  await same!.waitFor();
+  await message!.fill('once');
+  await soon(() => same!.inputValue()).toBe('once');
+  await same!.press('End');
+  await same!.pressSequentially(' and for all');
+  await soon(() => message!.inputValue()).toBe('once and for all');
+  await page.getByText('Everyone', { exact: true }).click();
+  await message!.press('Control+Enter');
+  await soon(() => same!.inputValue()).toBe('');
+  expect(await message!.inputValue()).toBe('');
+  expect(await listTexts(id)).toEqual(['once and for all']);
+});
+
 longBrowserTest(
   'a draft survives a reload, and a lost response does not send the message twice',
   async () => {

@@ -1,6 +1,8 @@
-/** Text in the browser's storage. If the storage is full, the text is kept on the page only. */
+/** Text in the browser's storage. If the storage is full, the text is kept on the page only, until another page changes it. */
 
 const unstored = new Map<string, string>();
+
+globalThis.addEventListener?.('storage', ({ key }) => unstored.delete(key!));
 
 export function readStored(key: string): string | null {
   return unstored.get(key) ?? localStorage.getItem(key);

@@ -49,7 +49,7 @@ export const ReviewCard = memo(function ReviewCard({
   const draft = useRejectionDraft(review.review_id);
   const [, setMessage] = draft;
   const answer = useAnswer(review, (reply) => {
-    if (reply.type === 'option' && reply.message !== undefined) setMessage('');
+    if (reply.type === 'option') setMessage((now) => (now.trim() === reply.message ? '' : now));
   });
   const give = (reply: Reply) => {
     if (online && !answer.isPending) answer.mutate(reply);

@@ -5,7 +5,7 @@ import type { Option } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
 import { call, newKey } from '../api/client.ts';
 import { Button } from '../ui/button.tsx';
-import { useDraft } from '../ui/drafts.ts';
+import { type SetDraft, unlessSent, useDraft } from '../ui/drafts.ts';
 import { inputClass } from '../ui/field.tsx';
 import { hasModifier, isComposing } from '../ui/keys.ts';
 import { ActionError } from '../ui/states.tsx';
@@ -17,7 +17,7 @@ export function rejection({ options }: ReviewView): Option | undefined {
 }
 
 /** The message: a draft until it is sent. */
-export type RejectionDraft = readonly [text: string, setText: (text: string) => void];
+export type RejectionDraft = readonly [text: string, setText: SetDraft];
 
 export function useRejectionDraft(review_id: string): RejectionDraft {
   return useDraft(`reject.${review_id}`);
@@ -91,9 +91,9 @@ export function UnsentMessage({
   draft: RejectionDraft;
 }) {
   const send = useMutation({
-    mutationFn: () =>
+    mutationFn: (text: string) =>
       call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key: newKey() }),
-    onSuccess: () => setText(''),
+    onSuccess: (_, sent) => setText(unlessSent(sent)),
   });
   if (text.trim() === '') return null;
   return (
@@ -101,7 +101,7 @@ export function UnsentMessage({
       <p>Your message was not sent:</p>
       <p className="whitespace-pre-wrap break-words text-muted">{text}</p>
       <div className="flex gap-2">
-        <Button busy={send.isPending} onClick={() => send.mutate()}>
+        <Button busy={send.isPending} onClick={() => send.mutate(text)}>
           Send it as a prompt
         </Button>
         <Button variant="quiet" onClick={() => setText('')}>

@@ -2,7 +2,7 @@
 import { useState } from 'react';
 import { errorMessage } from '../api/client.ts';
 import { Button } from './button.tsx';
-import { useDraft } from './drafts.ts';
+import { unlessSent, useDraft } from './drafts.ts';
 import { Field, inputClass } from './field.tsx';
 import { isModEnter, MOD } from './keys.ts';
 import { useOnline } from './online.ts';
@@ -94,7 +94,7 @@ function useCommandText(
       resume: { input: read.value },
     };
     onSend(inputs[command]).then(
-      () => setText(''),
+      () => setText(unlessSent(text)),
       () => {},
     );
   };

@@ -2,16 +2,69 @@
  * Unsent text, stored in the browser until it is sent, through reloads, sign-outs and conflicts. Drafts are per user, so that
  * the next user of the browser does not see them.
  */
-import { useCallback, useState } from 'react';
+import { useCallback, useState, useSyncExternalStore } from 'react';
 import { useSession } from '../api/session.ts';
 import { readStored, store } from '../storage.ts';
 
 const PREFIX = 'svc.draft.';
 
+/** A function gets the stored text, which may be newer than the one that the page shows. */
+export type SetDraft = (next: string | ((now: string) => string)) => void;
+
+/** The drafts that this page has read, by their place in storage. */
+const drafts = new Map<string, string>();
+const listeners = new Set<() => void>();
+
+/** Sets the text of a draft in this page and in storage; an empty text removes it. */
+export function setDraft(place: string, next: Parameters<SetDraft>[0]): void {
+  const text = typeof next === 'function' ? next(readStored(place) ?? '') : next;
+  store(place, text || null);
+  drafts.set(place, text);
+  for (const listener of listeners) listener();
+}
+
+export function getDraft(place: string): string {
+  const text = drafts.get(place) ?? readStored(place) ?? '';
+  drafts.set(place, text);
+  return text;
+}
+
+/**
+ * Follows a change by another tab. The text may have been sent there, and must not be sent twice. If that tab removed an older text
+ * than the one that this page shows, the newer one has not been sent, and is stored again.
+ */
+function follow({ key, oldValue }: StorageEvent): void {
+  for (const [place, text] of drafts) {
+    if (key !== null && key !== place) continue;
+    // Not the event's value: the draft may have changed again since.
+    const stored = readStored(place);
+    if (stored === null && text !== '' && text !== oldValue) store(place, text);
+    else drafts.set(place, stored ?? '');
+  }
+  for (const listener of listeners) listener();
+}
+
+globalThis.addEventListener?.('storage', follow);
+
+export function subscribeDrafts(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
 /** A draft and its setter; an empty text removes it. `key` names its purpose, such as `prompt.agt_1`. */
-export function useDraft(key: string): [string, (text: string) => void] {
-  const user = useSession()?.user.id ?? '';
-  const place = `${PREFIX}${user}.${key}`;
+export function useDraft(key: string): [string, SetDraft] {
+  const place = usePlace(key);
+  const text = useSyncExternalStore(subscribeDrafts, () => getDraft(place));
+  const set: SetDraft = useCallback((next) => setDraft(place, next), [place]);
+  return [text, set];
+}
+
+/**
+ * Like `useDraft`, but other tabs do not change it: for a form that also has values which are not stored, or that people fill in
+ * differently in several tabs.
+ */
+export function useTabDraft(key: string): [string, (text: string) => void] {
+  const place = usePlace(key);
   const [held, setHeld] = useState({ place, text: readStored(place) ?? '' });
   const text = held.place === place ? held.text : (readStored(place) ?? '');
   const set = useCallback(
@@ -22,6 +75,16 @@ export function useDraft(key: string): [string, (text: string) => void] {
     [place],
   );
   return [text, set];
+}
+
+function usePlace(key: string): string {
+  const user = useSession()?.user.id ?? '';
+  return `${PREFIX}${user}.${key}`;
+}
+
+/** Removes a draft that was sent, but keeps what was typed meanwhile: `setDraft(unlessSent(text))`. */
+export function unlessSent(sent: string): (now: string) => string {
+  return (now) => (now === sent ? '' : now);
 }
 
 /** The fields of a form as a draft; null removes it. */

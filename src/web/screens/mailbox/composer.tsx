@@ -1,12 +1,12 @@
 /** The form that sends mail in a run, as the user or as a member without an agent. */
 import { useQueryClient } from '@tanstack/react-query';
-import { type RefObject, useRef } from 'react';
+import type { RefObject } from 'react';
 import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
 import { keys as shared_keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
-import { useDraft } from '../../ui/drafts.ts';
+import { unlessSent, useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
@@ -78,14 +78,12 @@ export function MailComposer({
 function useMail(run: RunRecord) {
   const [text, setText] = useDraft(`mail.${run.id}`);
   const queries = useQueryClient();
-  const written = useRef(text);
-  written.current = text;
   const send = useAct(
     (body: { from_actor_id: string; to_actor_id: string; payload: { text: string } }, idempotency_key) =>
       call('sendMail', { body: { run_id: run.id, ...body }, idempotency_key }),
     (_mail, { payload }) => {
       // Keep the text if the user continued to type.
-      if (written.current === payload.text) setText('');
+      setText(unlessSent(payload.text));
       void queries.invalidateQueries({ queryKey: keys.run_mail(run.id) });
       void queries.invalidateQueries({ queryKey: shared_keys.run_members(run.id) });
     },

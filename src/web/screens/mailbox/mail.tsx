@@ -8,7 +8,7 @@ import { runQuery, teamsQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
-import { useDraft } from '../../ui/drafts.ts';
+import { unlessSent, useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
@@ -156,8 +156,8 @@ function Reply({ message }: { message: MailRecord }) {
   const refetch = useRefetch(message);
   const send = useAct(
     (body: string, idempotency_key) => reply(message, body, idempotency_key),
-    () => {
-      setText('');
+    (_, body) => {
+      setText(unlessSent(body));
       refetch();
     },
   );

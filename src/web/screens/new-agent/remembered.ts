@@ -1,6 +1,6 @@
 /** Keeps the draft and the last choices of the form. The environment is never stored, because it may hold secrets. */
 import { useState } from 'react';
-import { useDraft } from '../../ui/drafts.ts';
+import { useTabDraft } from '../../ui/drafts.ts';
 import type { Draft, PresetShape } from './form.ts';
 
 /** What the user has entered or chosen since the last start. */
@@ -22,8 +22,8 @@ export interface StoredDraft {
 }
 
 export function useStoredDraft(): StoredDraft {
-  const [written, setWritten] = useDraft('new-agent');
-  const [chosen, setChosen] = useDraft('new-agent.choices');
+  const [written, setWritten] = useTabDraft('new-agent');
+  const [chosen, setChosen] = useTabDraft('new-agent.choices');
   const [env, setEnv] = useState('');
   return {
     written: { ...(parsed(written) as Written), env },

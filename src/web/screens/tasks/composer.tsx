@@ -8,7 +8,7 @@ import type { TeamRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { pillClass } from '../../ui/chip.tsx';
 import { cx } from '../../ui/cx.ts';
-import { useDraft } from '../../ui/drafts.ts';
+import { unlessSent, useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
@@ -42,8 +42,6 @@ export function Composer({
   onSent: (message: MessageRecord) => void;
 }) {
   const [text, setText] = useDraft(`task.${task.id}`);
-  const written = useRef(text);
-  written.current = text;
   const [route, setRoute] = useState<MessageRoute>(
     team.spec.leader_member_id === null ? 'broadcast' : 'to_leader',
   );
@@ -70,7 +68,7 @@ export function Composer({
     onSuccess: (message, said) => {
       nth.current++;
       // Keep the text if the user continued to type.
-      if (written.current === said.text) setText('');
+      setText(unlessSent(said.text));
       onSent(message);
     },
   });

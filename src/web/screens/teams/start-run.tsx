@@ -26,8 +26,9 @@ export function StartRun({ team }: { team: TeamRecord }) {
   const act = useAct(
     (input: Doc, idempotency_key) =>
       call('createRun', { params: { team_id: team.id }, body: { input }, idempotency_key }),
-    (run) => {
-      setDraft('');
+    (run, input) => {
+      const sent = JSON.stringify(input);
+      setDraft((now) => (JSON.stringify(parse(now || '{}').doc) === sent ? '' : now));
       putResponse(queries, { one: keys.run(run.id) }, run);
       void queries.invalidateQueries({ queryKey: keys.runs(team.id) });
       void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id: team.id, run_id: run.id } });

@@ -28,8 +28,6 @@ function parsePrompt(stored: string): Prompt | null {
 export function usePrompt(agent_id: string, onSent: () => void) {
   const queries = useQueryClient();
   const [text, setText] = useDraft(`prompt.${agent_id}`);
-  const latest = useRef(text);
-  latest.current = text;
   // A prompt leaves the field when it is sent. If sending fails, it returns to the field, even after a reload.
   const [in_flight, setInFlight] = useDraft(`prompt.${agent_id}.on-way`);
   // Sending the same text again after a failure reuses its key.
@@ -37,7 +35,7 @@ export function usePrompt(agent_id: string, onSent: () => void) {
   const restore = (prompt: Prompt) => {
     failed.current = prompt;
     setInFlight('');
-    setText([prompt.text, latest.current].filter(Boolean).join('\n'));
+    setText((now) => [prompt.text, now].filter(Boolean).join('\n'));
   };
   const sending = useMutation({
     mutationFn: async ({ text, key, now }: Sent) => {

@@ -1,5 +1,5 @@
 /** The field that sends a line to the agent's standard input. */
-import { type FormEvent, useRef } from 'react';
+import type { FormEvent } from 'react';
 import { useAct } from '../../../api/act.ts';
 import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
@@ -11,8 +11,6 @@ import { inputClass } from '../../../ui/field.tsx';
 export function Stdin({ agent }: { agent: AgentRecord }) {
   const { id: agent_id } = agent;
   const [text, setText] = useDraft(`stdin.${agent_id}`);
-  const latest = useRef(text);
-  latest.current = text;
   const is_offline = useStreams().badge === 'disconnected';
   const send = useAct(
     (body: { data: string; eof: boolean }, idempotency_key) =>
@@ -20,7 +18,7 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
     (_, { data, eof }) => {
       const sent = data.slice(0, -1);
       // The user may have continued to type.
-      if (!eof && latest.current.startsWith(sent)) setText(latest.current.slice(sent.length));
+      if (!eof) setText((now) => (now.startsWith(sent) ? now.slice(sent.length) : now));
     },
   );
   const why_not =
