@@ -5,6 +5,7 @@
 import { useSyncExternalStore } from 'react';
 import type { Answer } from '../../api/route.ts';
 import type { RouteOf } from '../../api/routes.ts';
+import { readStored, store } from '../storage.ts';
 import { SESSION_KEY } from './session-key.ts';
 
 /** If a renewal extends the session by less than this, the session has reached its absolute limit. */
@@ -28,7 +29,7 @@ let current: Session | null = read();
 
 function read(): Session | null {
   try {
-    const found = JSON.parse(localStorage.getItem(SESSION_KEY) ?? 'null') as Session | null;
+    const found = JSON.parse(readStored(SESSION_KEY) ?? 'null') as Session | null;
     return typeof found?.token === 'string' && typeof found.user?.username === 'string' ? found : null;
   } catch {
     return null;
@@ -37,8 +38,7 @@ function read(): Session | null {
 
 function set(next: Session | null): void {
   current = next;
-  if (next) localStorage.setItem(SESSION_KEY, JSON.stringify(next));
-  else localStorage.removeItem(SESSION_KEY);
+  store(SESSION_KEY, next && JSON.stringify(next));
   for (const listener of listeners) listener();
 }
 
