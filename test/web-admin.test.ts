@@ -407,6 +407,25 @@ browserTest(
   },
 );
 
+browserTest(
+  'a tab in which another user is signed in now keeps nothing that the first one has read',
+  async () => {
+    const { page } = await pageOf();
+    const nadia = { username: 'nadia', password: 'a long enough one' };
+    await plane.client.call('createUser', { body: { ...nadia, role: 'user' } });
+    await page.goto(`${plane.url}/settings/account`);
+    await page.getByLabel('Current password').fill('half');
+    const { token, user } = await new Client({ url: plane.url }).call('login', { body: nadia });
+    await alter(page, `token: '${token}', user: ${JSON.stringify(user)}`);
+    await page.evaluate('window.before = true');
+    // As if this tab had been suspended while the first user signed out and the other one signed in.
+    await page.evaluate(`dispatchEvent(new StorageEvent('storage', { key: '${SESSION_KEY}' }))`);
+    await page.waitForFunction('window.before === undefined');
+    expect(await page.getByLabel('Current password').inputValue()).toBe('');
+    await page.getByText('nadia', { exact: true }).first().waitFor();
+  },
+);
+
 browserTest('while the user types, a bar says that the session ends, and takes no focus', async () => {
   const { page } = await pageOf();
   await page.goto(`${plane.url}/settings/account`);

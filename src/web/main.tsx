@@ -25,9 +25,12 @@ let user_id = session.get()?.user.id;
 session.subscribe(() => {
   const now = session.get()?.user.id;
   if (now === user_id) return;
+  const before = user_id;
   user_id = now;
   queries.clear();
-  void router.invalidate();
+  // Another user has signed in while this tab was suspended. Its screens are still open, with the data of the user before.
+  if (before && now) location.reload();
+  else void router.invalidate();
 });
 
 // After an upgrade of the service, scripts of the old build that were not loaded yet are gone: reload the page, but not because a
