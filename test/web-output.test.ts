@@ -85,6 +85,14 @@ browserTest('a range of lines has a URL that opens in a new tab, and is copied e
   await page.getByText('Copied').waitFor();
   const expected = Array.from({ length: 41 }, (_, at) => coloredLine(200 + at)).join('\n');
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(expected);
+  // Without a secure context there is no clipboard API. The keyboard stays where it is.
+  await page.evaluate(
+    `navigator.clipboard.writeText('').then(() => Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true }))`,
+  );
+  const copy = page.getByRole('button', { name: /^Cop(y lines|ied)$/ });
+  await copy.press('Enter');
+  await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Copied');
+  expect(await page.evaluate('delete navigator.clipboard && navigator.clipboard.readText()')).toBe(expected);
 
   await line(page, 205).getByRole('link').click();
   await line(page, 207)

@@ -37,13 +37,17 @@ export function Copy({
 /** Copies a text. Outside a secure context there is no clipboard API, so it copies a selection. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const focused = document.activeElement;
   const area = document.createElement('textarea');
   area.value = text;
+  // Without an on-screen keyboard on phones.
+  area.readOnly = true;
   area.style.position = 'fixed';
   area.style.opacity = '0';
   document.body.append(area);
   area.select();
   const copied = document.execCommand('copy');
   area.remove();
+  if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
   if (!copied) throw new Error('The browser blocked copying.');
 }
