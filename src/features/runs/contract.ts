@@ -202,7 +202,7 @@ export const runRoutes = {
     tag: 'Runs',
     summary: 'Delete a run that has ended, with its agents and their worktrees',
     description:
-      'Only for its creator and root. Worktrees with unsaved work are kept, and listed by `GET /api/worktrees`. The task and its thread stay.',
+      'Only for its creator and root; if its creator was deleted, for the creator of the team. Worktrees with unsaved work are kept, and listed by `GET /api/worktrees`. The task and its thread stay.',
     query: z.object({
       delete_worktrees: queryFlag
         .optional()
