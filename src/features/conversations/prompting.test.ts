@@ -43,6 +43,16 @@ test('prompts wait for the agent and for its turns, and are sent one after anoth
   await fixture.expectSameState(id);
 });
 
+test('an agent never receives half of a surrogate pair', async () => {
+  const { id, acp } = await startAcp(fixture, { prompt: 'first \ud83d' });
+  const { prompt_id } = await say(id, 'second \udE00');
+  const edited = await fixture.prompting.edit(ANA, id, prompt_id, text('edited \udE00 😀'));
+  expect(edited.content).toEqual(text('edited \ufffd 😀'));
+  await acp.openSession();
+  expect((await ends(acp)).params).toMatchObject({ prompt: text('first \ufffd') });
+  expect((await ends(acp)).params).toMatchObject({ prompt: text('edited \ufffd 😀') });
+});
+
 test('turns of an agent without a team are not published to other features', async () => {
   const recorded = committedCalls(fixture.facts, 'record');
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });

@@ -32,6 +32,7 @@ import {
   openPrompts,
   type PromptRow,
   queuePrompt,
+  toContentJson,
   toPrompt,
   updatePrompt,
 } from './queries.ts';
@@ -124,7 +125,7 @@ export class Prompting {
     return this.#core.store.write(async (tx) => {
       const row = await this.#core.records.find(tx, caller, 'agent.drive', agent_id);
       const prompt = await requireQueuedPrompt(tx, row, prompt_id);
-      const values = { content: JSON.stringify(content) };
+      const values = { content: toContentJson(content) };
       if (!differs(prompt, values)) return toPrompt(prompt);
       await updatePrompt(tx, prompt.num, values);
       await this.#audit(tx, caller, 'agent_prompt_changed', row, { prompt_id });

@@ -11,13 +11,23 @@ export type PromptRow = Selectable<Tables['prompts']>;
 const newPrompt = preparedInsert('prompts');
 const changedPrompt = preparedUpdate('prompts', 'num');
 
+/**
+ * The content of a prompt as it is stored and sent. Half of a surrogate pair, which strict readers of JSON reject, becomes a
+ * replacement character.
+ */
+export function toContentJson(content: object[]): string {
+  return JSON.stringify(content, (_, value: unknown) =>
+    typeof value === 'string' ? value.toWellFormed() : value,
+  );
+}
+
 /** Queues a prompt, even for an agent that is not running yet. */
 export async function queuePrompt(
   tx: Tx,
   agent_num: number,
   prompt: { id: string; content: object[]; created_by: string | null; created_at: number },
 ): Promise<void> {
-  const row = { ...prompt, agent_num, content: JSON.stringify(prompt.content), state: 'queued' } as const;
+  const row = { ...prompt, agent_num, content: toContentJson(prompt.content), state: 'queued' } as const;
   await tx.run(newPrompt(tx, row));
 }
 

@@ -1,4 +1,5 @@
 /** Texts about mail (pure): for the agent that has mail, and for people if mail is not acknowledged. */
+import { truncateText } from '../../acp/json.ts';
 import type { ActorHelp } from '../feature.ts';
 import { limits } from './limits.ts';
 import type { MailRow } from './queries/mail.ts';
@@ -22,9 +23,10 @@ export function mailText(rows: readonly MailRow[]): string {
 
 function describeMail({ num, from_actor_id, delivered_at, payload }: MailRow): string {
   const again = delivered_at === null ? '' : ' (repeated, because it is not acknowledged)';
-  const over = payload.length - limits.mail_named_chars;
+  const shown = truncateText(payload, limits.mail_named_chars);
+  const over = payload.length - shown.length;
   const rest = over > 0 ? `… (${over} more characters: svc actor inbox)` : '';
-  return `Message ${num} from ${from_actor_id}${again}:\n${payload.slice(0, limits.mail_named_chars)}${rest}`;
+  return `Message ${num} from ${from_actor_id}${again}:\n${shown}${rest}`;
 }
 
 /** The text that a run shows if an agent does not acknowledge its mail. It is stored and compared, so it must not change. */

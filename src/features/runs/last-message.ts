@@ -18,7 +18,7 @@ const WORK = [
 
 /**
  * Returns null if the agent sent no message, or its log was deleted. A message with more than `limits.step_output_bytes_max`
- * characters is truncated at the start.
+ * characters is truncated at the start. It has no half of a surrogate pair.
  */
 export async function lastMessage(
   log: EventLog,
@@ -53,7 +53,7 @@ export async function lastMessage(
     if (isFault(error)) throw error;
   }
   if (chunks.length === 0) return null;
-  return chunks.reverse().join('').slice(-limits.step_output_bytes_max);
+  return chunks.reverse().join('').slice(-limits.step_output_bytes_max).toWellFormed();
 }
 
 /** The ACP messages in both directions, newest first. */

@@ -96,6 +96,14 @@ test('cuts an output that is too long for a prompt, with a note', () => {
   expect(text).toContain('[cut: 20000 characters in all]');
 });
 
+test('cuts no character in half', () => {
+  for (const pad of ['', 'x']) {
+    const output = pad + '😀'.repeat(10_000);
+    const text = stepPrompt(build, { run_input: {}, input: null, needs: { dig: output } });
+    expect(text.isWellFormed()).toBe(true);
+  }
+});
+
 test('a leader plans first, and sums up when all steps have ended', () => {
   const round: RoundInput = {
     run_input: { topic: 'cranes' },

@@ -3,6 +3,7 @@
  * and take about a minute to read. Delimiters mark the parts that other people or agents wrote.
  */
 
+import { truncateText } from '../../acp/json.ts';
 import type { ActorHelp } from '../feature.ts';
 import type { Member, TeamSpec } from '../teams/rules/team.ts';
 import { limits } from './limits.ts';
@@ -119,6 +120,8 @@ function share(count: number): number {
 function section(title: string, value: unknown, chars_max: number): string {
   const text = typeof value === 'string' ? value.trimEnd() : JSON.stringify(value, null, 2);
   const shown =
-    text.length <= chars_max ? text : `${text.slice(0, chars_max)}\n[cut: ${text.length} characters in all]`;
+    text.length <= chars_max
+      ? text
+      : `${truncateText(text, chars_max)}\n[cut: ${text.length} characters in all]`;
   return `${title}:\n<<<\n${shown}\n>>>`;
 }
