@@ -171,6 +171,20 @@ describe('waiting', () => {
       .poll(() => mails().map((mail) => mail.split(' ')[1]), soon)
       .toEqual([...Array(3).fill('one'), ...Array(3).fill('two')]);
   });
+
+  test('a message does not overtake one that the mailbox rejects', async () => {
+    await say('one', { route: 'to_leader' });
+    fixture.refusal = problems.notAllowed();
+    fixture.isRefused = ({ payload }) => payload.text === 'one';
+    await fixture.run(task_id);
+    await expect
+      .poll(async () => (await fixture.tasks.get(MIA, TEAM, task_id)).status, soon)
+      .toBe('in_progress');
+    await expect(say('two', { route: 'to_leader' })).rejects.toThrow('not allowed');
+    fixture.refusal = null;
+    await say('three', { route: 'to_leader' });
+    expect(mails()).toEqual([`${at('lead')} one`, `${at('lead')} three`]);
+  });
 });
 
 describe('reading', () => {

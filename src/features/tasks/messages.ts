@@ -212,7 +212,7 @@ export class Messages {
 
   /**
    * Adds an actor's message to the thread, and delivers it if a run is open. The caller must check that the actor may
-   * send it.
+   * send it. Throws the Problem of the mailbox if that rejects the message or one that waits before it.
    */
   async post(tx: Tx, { team, task }: TeamTask, from_actor_id: string, message: NewMessage): Promise<Message> {
     const run = await findOpenRun(tx, task.num);
@@ -226,7 +226,8 @@ export class Messages {
     if ((await countMessages(tx, task.num)).count >= limits.task_messages_max)
       throw problems.tooManyMessages();
     // Earlier messages are delivered first.
-    if (run) await this.#deliverPending(tx, participants, task, run);
+    const refusal = run && (await this.#deliverPending(tx, participants, task, run));
+    if (refusal) throw refusal;
     const num = await insertMessage(tx, {
       team_num: team.num,
       task_num: task.num,
@@ -259,9 +260,14 @@ export class Messages {
 
   /**
    * A message whose receiver is not in the run keeps waiting. If the mailbox rejects a message, it and all later ones
-   * wait too.
+   * wait too; returns its Problem then, otherwise null.
    */
-  async #deliverPending(tx: Tx, participants: Participants, task: TaskRow, run: RunRow): Promise<void> {
+  async #deliverPending(
+    tx: Tx,
+    participants: Participants,
+    task: TaskRow,
+    run: RunRow,
+  ): Promise<Problem | null> {
     for (const row of await waitingMessages(tx, task.num)) {
       try {
         if (await this.#deliver(tx, participants, run, row))
@@ -270,9 +276,10 @@ export class Messages {
         if (!(error instanceof Problem)) throw error;
         const { logger } = this.#options;
         logger.warn({ err: error, run_id: run.id, message_id: row.num }, 'a message could not be delivered');
-        return;
+        return error;
       }
     }
+    return null;
   }
 
   /** False if none of the message's receivers is in the run. */

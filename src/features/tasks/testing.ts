@@ -54,6 +54,8 @@ export class TasksFixture {
   readonly started: Record<string, unknown>[] = [];
   /** Thrown by the mailbox, when set. */
   refusal: Error | null = null;
+  /** Which mail `refusal` is thrown for. */
+  isRefused: (mail: Post) => boolean = () => true;
   #facts: Facts;
 
   private constructor(folder: string, store: Store) {
@@ -76,7 +78,7 @@ export class TasksFixture {
       ...common,
       logger: silentLog,
       post: async (tx, mail) => {
-        if (this.refusal) throw this.refusal;
+        if (this.refusal && this.isRefused(mail)) throw this.refusal;
         tx.afterCommit(() => void this.posted.push(mail));
       },
     });
