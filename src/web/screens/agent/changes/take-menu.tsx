@@ -11,7 +11,7 @@ import { showToast } from '../../../ui/toast.tsx';
 import { AskToDelete } from '../deleting.ts';
 import { save } from '../output/save.ts';
 import { pullRequestPage } from './pull-request.ts';
-import { mergeCommand, pushCommand } from './take.ts';
+import { mergeCommand, patchText, pushCommand } from './take.ts';
 
 type Changes = Pick<Answered<'getChanges'>, 'branch' | 'remote'>;
 
@@ -45,13 +45,12 @@ export function TakeMenu({ agent, changes }: { agent: AgentRecord; changes: Chan
         {
           label: 'Copy patch',
           icon: <Copy aria-hidden />,
-          onSelect: () => void withPatch(agent.id, (patch) => copy(patch, 'Patch copied', PATCH_NOTE)),
+          onSelect: () => void withPatch(agent.id, copyPatch),
         },
         {
           label: 'Download patch',
           icon: <Download aria-hidden />,
-          onSelect: () =>
-            void withPatch(agent.id, (patch) => save(new Blob([patch]), `${agent.name}-changes.patch`)),
+          onSelect: () => void withPatch(agent.id, (patch) => save(patch, `${agent.name}-changes.patch`)),
         },
         may_discard &&
           agent.worktree_mode === 'create_worktree' && {
@@ -106,10 +105,19 @@ async function copy(text: string, title: string, description?: string): Promise<
   }
 }
 
-async function withPatch(agent_id: string, use: (patch: string) => unknown): Promise<void> {
+async function copyPatch(patch: Blob): Promise<void> {
+  const text = await patchText(patch);
+  if (text !== null) return copy(text, 'Patch copied', PATCH_NOTE);
+  showToast(
+    'The patch cannot be copied',
+    'It has bytes that are not UTF-8, which the clipboard cannot hold. Choose Download patch instead.',
+  );
+}
+
+async function withPatch(agent_id: string, use: (patch: Blob) => unknown): Promise<void> {
   try {
     const answer = await open('getChanges', { params: { agent_id }, headers: { accept: 'text/x-diff' } });
-    await use(await answer.text());
+    await use(await answer.blob());
   } catch (error) {
     showToast('The patch could not be read', errorMessage(error));
   }

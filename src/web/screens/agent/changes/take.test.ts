@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { mergeCommand, pushCommand } from './take.ts';
+import { mergeCommand, patchText, pushCommand } from './take.ts';
 
 test('the merge command names the repository and the branch, whatever their names', () => {
   expect(mergeCommand('/code/shop', 'svc/fix-agt_1')).toBe('git -C /code/shop merge svc/fix-agt_1');
@@ -23,4 +23,11 @@ test('the push command names the branch in full, so that git takes it for nothin
   }
   for (const name of [':main', 'a:main', '*', 'a\nb', 'a b'])
     expect(pushCommand('/code', 'origin', name)).toBeNull();
+});
+
+test('a patch is copied only if its text has the same bytes', async () => {
+  const latin1 = Uint8Array.of(0x2b, 0x67, 0x72, 0xfc, 0x6e, 0x0a);
+  expect(await patchText(new Blob([latin1]))).toBeNull();
+  const marked = '\ufeff+grün 😀\r\n';
+  expect(await patchText(new Blob([marked]))).toBe(marked);
 });

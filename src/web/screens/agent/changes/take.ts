@@ -16,3 +16,12 @@ export function mergeCommand(repository: string, branch: string): string {
   const dashes = branch.startsWith('-') ? ['--'] : [];
   return showArgv(['git', '-C', repository, 'merge', ...dashes, branch]);
 }
+
+/** The patch as text; null if it has bytes that are not UTF-8, which a copied text would not preserve. */
+export async function patchText(patch: Blob): Promise<string | null> {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await patch.arrayBuffer());
+  } catch {
+    return null;
+  }
+}
