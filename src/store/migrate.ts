@@ -33,6 +33,7 @@ import { sql as stoppedByRun } from './migrations/0027_stopped_by_run.ts';
 import { sql as runTitles } from './migrations/0028_run_titles.ts';
 import { sql as planes } from './migrations/0029_planes.ts';
 import { sql as archivedAgents } from './migrations/0030_archived_agents.ts';
+import { sql as sharedWorktreeBases } from './migrations/0031_shared_worktree_bases.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -66,6 +67,7 @@ export const migrations: readonly string[] = [
   runTitles,
   planes,
   archivedAgents,
+  sharedWorktreeBases,
 ];
 
 /** The database has a newer schema than this program. */

@@ -26,7 +26,7 @@ export interface WorktreeRights {
   owner: string;
 }
 
-type SharedWorktree = Pick<AgentRow, 'workdir' | 'worktree_branch'>;
+type SharedWorktree = Pick<AgentRow, 'workdir' | 'worktree_branch' | 'worktree_base'>;
 
 type PlacementRequest = Pick<
   CreateAgent,
@@ -90,7 +90,9 @@ async function prepareWorktree<T>(
       throw error;
     });
     failpoint('worktree_made');
-    return worktree;
+    // Nodes of earlier releases answer with the current commit of the branch.
+    const is_shared = sharing?.workdir === worktree.workdir;
+    return is_shared ? { ...worktree, base: sharing.worktree_base } : worktree;
   };
   // The node derives the name of the folder from the agent.
   if (workdir === null || workdir === '') return insert(await make(workdir));

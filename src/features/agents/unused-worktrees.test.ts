@@ -92,6 +92,7 @@ test('removes a worktree if the agent cannot be inserted', async () => {
 });
 
 test('after a kill, removes a worktree that was made for an agent that was not inserted', async () => {
+  const removing = vi.spyOn(node.folders, 'removeWorktree');
   holdCheckout();
   void inWorktree();
   await vi.waitFor(() => expect(made.size).toBe(1), SOON);
@@ -99,6 +100,8 @@ test('after a kill, removes a worktree that was made for an agent that was not i
   await fixture.open();
   await untilDone();
   expect([...made]).toEqual([]);
+  // The commit that the node names may be one of an agent that used the worktree.
+  expect(removing.mock.calls.map(([{ base }]) => base)).toEqual([null]);
 });
 
 test('removes a worktree whose node stopped to answer, when the node is back', async () => {

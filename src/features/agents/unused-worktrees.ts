@@ -57,13 +57,15 @@ async function removeUnused({ nodes, store, log }: AgentBase, node_id: string, r
   // Finds it again, because only the node knows the path. If the node never made it, this creates it only to remove it.
   const worktree = await folders.createWorktree(request);
   const { workdir } = worktree;
+  // The node knows from which commit it started. One of an earlier release answers with the last commit of its agents.
+  const unused = { ...worktree, base: null };
   const users = await store.read(async (reader) => [
     ...(await agentsOfWorktree(reader, node_id, workdir)),
     ...(await agentsInFolder(reader, node_id, workdir)),
   ]);
   if (users.length > 0) return;
   const { owner } = request;
-  const { removed, kept_because } = await folders.removeWorktree(worktree, { force: false, owner });
+  const { removed, kept_because } = await folders.removeWorktree(unused, { force: false, owner });
   const fields = { node_id, ...worktree, kept_because };
   if (removed) log.info(fields, 'removed a worktree that no agent uses');
   else log.warn(fields, 'kept a worktree that no agent uses');

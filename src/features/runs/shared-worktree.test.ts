@@ -4,16 +4,20 @@ import type { WorktreeRequest } from '../../core/node.ts';
 import { branchName, folderName } from '../../node/folders/worktree-names.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
-import { applyEvent, beginRun, plainMember, runOf, stepsOfRun } from '../../testing/team-runs.ts';
+import { applyEvent, beginRun, plainMember, runOf, stepsOfRun, untilRun } from '../../testing/team-runs.ts';
 import { updateTeam } from '../teams/queries.ts';
 import type { MemberAgent } from '../teams/rules/team.ts';
 
 let fixture: FeaturesFixture;
+/** How many worktrees were requested. As at nodes of earlier releases, the branch has a new commit each time. */
+let requests: number;
 beforeEach(async () => {
+  requests = 0;
   fixture = await FeaturesFixture.make();
   fixture.node.folders.createWorktree = async ({ agent_id, name, workdir, repo }: WorktreeRequest) => {
     const folder = folderName(name, agent_id);
-    return { workdir: workdir ?? `/trees/${folder}`, repo, branch: repo && branchName(folder), base: null };
+    const branch = repo && branchName(folder);
+    return { workdir: workdir ?? `/trees/${folder}`, repo, branch, base: repo && `commit-${++requests}` };
   };
 });
 afterEach(() => fixture.end());
@@ -67,4 +71,15 @@ test('a member that speaks ACP keeps its worktree when its team is renamed befor
   expect(second).toBe(first);
   const { build } = await stepsOfRun(fixture, run_id);
   expect((await fixture.get(build!.agent_id!)).name).toBe('Renamed-dev');
+});
+
+test('the agents of a member record the commit from which their worktree started', async () => {
+  const run_id = await begin({ worktree_repo: '/repo' }, null);
+  fixture.node.sendFact(await nextSession(1), ended(0));
+  fixture.node.sendFact(await nextSession(2), ended(0));
+  await untilRun(fixture, run_id, 'completed');
+  const bases = await fixture.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('agents').select('worktree_base')),
+  );
+  expect(bases).toEqual([{ worktree_base: 'commit-1' }, { worktree_base: 'commit-1' }]);
 });

@@ -85,7 +85,7 @@ export const jobs = {
 
   prepareWorktree: (context: JobContext, place: worktrees.WorktreePlace & { owned_by_agent: boolean }) =>
     worktrees.prepare(context, place),
-  addWorktreeRecord: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeBase) =>
+  addWorktreeRecord: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeStart) =>
     worktrees.addRecord(context, place),
   checkOutWorktree: (
     context: JobContext,
@@ -95,7 +95,7 @@ export const jobs = {
     context: JobContext,
     { repository, workdir }: { repository: Repository; workdir: string },
   ) => worktrees.unlock(context, repository, workdir),
-  undoWorktree: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeBase) =>
+  undoWorktree: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeStart) =>
     worktrees.undo(context, place),
   clearRepository: (_: JobContext, repository: Repository) => worktrees.clearRepository(repository),
   inspectWorktree: (context: JobContext, place: worktrees.WorktreePlace) => worktrees.inspect(context, place),

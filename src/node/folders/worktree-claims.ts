@@ -8,7 +8,15 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { makePrivateFolder, writeFileAtomic } from '../../base/files.ts';
 
-const schema = z.object({ path: z.string(), agent_id: z.string(), inode: z.string() });
+const schema = z.object({
+  path: z.string(),
+  agent_id: z.string(),
+  inode: z.string(),
+  /** The commit that the worktree started from. Null for a folder without one, and in claims of older releases. */
+  base: z.string().nullable().default(null),
+});
+
+type Claim = z.infer<typeof schema>;
 
 export class WorktreeClaims {
   readonly #dir: string;
@@ -32,11 +40,24 @@ export class WorktreeClaims {
     return (await this.#claim(path))?.agent_id ?? null;
   }
 
-  /** Records a claim and resolves when it is on disk. Call it when the folder exists and is still empty. Idempotent. */
-  async add(agent_id: string, path: string): Promise<void> {
+  /**
+   * The commit from which the worktree at a real path started; null if it is not known. With `agent_id`, only that of a
+   * worktree for this agent. Throws like `isOf`.
+   */
+  async baseOf(path: string, agent_id?: string): Promise<string | null> {
+    const claim = await this.#claim(path);
+    const is_other = agent_id !== undefined && claim?.agent_id !== agent_id;
+    return is_other ? null : (claim?.base ?? null);
+  }
+
+  /**
+   * Records a claim and resolves when it is on disk. Call it when the folder exists and is still empty. Idempotent.
+   * `base`: see `baseOf`.
+   */
+  async add(agent_id: string, path: string, base: string | null): Promise<void> {
     await makePrivateFolder(this.#dir);
-    const inode = await inodeOf(path);
-    await writeFileAtomic(this.#file(path), `${JSON.stringify({ path, agent_id, inode })}\n`);
+    const claim: Claim = { path, agent_id, inode: await inodeOf(path), base };
+    await writeFileAtomic(this.#file(path), `${JSON.stringify(claim)}\n`);
   }
 
   /** Deletes the claim on a path. Idempotent. */
@@ -44,7 +65,7 @@ export class WorktreeClaims {
     await rm(this.#file(path), { force: true });
   }
 
-  async #claim(path: string): Promise<z.infer<typeof schema> | null> {
+  async #claim(path: string): Promise<Claim | null> {
     const text = await readFile(this.#file(path), 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null;
       throw error;

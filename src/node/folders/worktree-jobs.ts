@@ -22,9 +22,9 @@ export interface WorktreePlace {
   branch: string | null;
 }
 
-export interface WorktreeBase {
-  /** The commit that the worktree starts from. */
-  base: string;
+export interface WorktreeStart {
+  /** The commit that is checked out. */
+  commit: string;
   /** False: the branch already exists. */
   new_branch: boolean;
 }
@@ -66,9 +66,9 @@ export async function prepare(
  */
 export async function addRecord(
   { git }: JobContext,
-  { repository, workdir, branch, base, new_branch }: WorktreePlace & WorktreeBase,
+  { repository, workdir, branch, commit, new_branch }: WorktreePlace & WorktreeStart,
 ): Promise<null> {
-  const what = new_branch ? ['-b', branch!, '--', workdir, base] : ['--', workdir, branch!];
+  const what = new_branch ? ['-b', branch!, '--', workdir, commit] : ['--', workdir, branch!];
   const options = ['--no-checkout', '--no-guess-remote', '--lock', '--reason', 'initializing'];
   await git.output(gitDirOf(repository), ['worktree', 'add', ...options, ...what], {
     filters_off: false,
@@ -103,7 +103,7 @@ export async function unlock(context: JobContext, repository: Repository, workdi
 /** Removes what a failed attempt created. Returns whether that included the branch. */
 export async function undo(
   context: JobContext,
-  { repository, workdir, branch, base, new_branch }: WorktreePlace & WorktreeBase,
+  { repository, workdir, branch, commit, new_branch }: WorktreePlace & WorktreeStart,
 ): Promise<{ deleted_branch: boolean }> {
   const { git } = context;
   await git.waitUntilIdle(repository.common_dir);
@@ -112,7 +112,7 @@ export async function undo(
   const name = `refs/heads/${branch}`;
   const git_dir = gitDirOf(repository);
   const deleted_branch = new_branch && (await commitOrNull(git, git_dir, name)) !== null;
-  if (deleted_branch) await git.run(git_dir, ['update-ref', '-d', name, base], { filters_off: false });
+  if (deleted_branch) await git.run(git_dir, ['update-ref', '-d', name, commit], { filters_off: false });
   return { deleted_branch };
 }
 

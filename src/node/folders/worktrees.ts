@@ -60,7 +60,7 @@ export async function createWorktree(options: WorktreeOptions, request: Worktree
     const target = await locateTarget(options, request, name);
     const owned_by_agent = await isOfAgent(options, request, target.path);
     await makeFolder(options, target, !owned_by_agent);
-    await options.claims.add(request.agent_id, target.path);
+    await options.claims.add(request.agent_id, target.path, null);
     return { workdir: target.path, repo: null, branch: null, base: null };
   }
   checkRef(request.ref);
@@ -254,7 +254,7 @@ async function addWorktree(
   const workdir = target.path;
   const branch = branchName(name);
   const place = { repository, workdir, branch };
-  const answer = (base: string): Worktree => ({ workdir, repo: repository.path, branch, base });
+  const answer = (base: string | null): Worktree => ({ workdir, repo: repository.path, branch, base });
 
   const owned_by_agent = await isOfAgent(options, request, workdir);
   // Checked before a job gets access to a folder that may belong to another agent.
@@ -263,15 +263,18 @@ async function addWorktree(
   }
   const before = await records(options, repository, workdir);
   const { is_complete, branch_commit } = await run(before, 'prepareWorktree', { ...place, owned_by_agent });
-  if (is_complete && branch_commit !== null) return answer(branch_commit);
+  // Not the commit of the branch, which may have commits of the agent by now.
+  const known_base = await claims.baseOf(workdir, request.agent_id);
+  if (is_complete) return answer(known_base);
   const { path } = repository;
-  const base =
+  const commit =
     branch_commit ?? (await run({ kind: 'read', workdir: path }, 'commitOf', { path, ref: request.ref }));
-  const start = { base, new_branch: branch_commit === null };
+  const start = { commit, new_branch: branch_commit === null };
+  const base = start.new_branch ? commit : known_base;
 
   const fresh = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
   const folder = await makeFolder(options, fresh, true);
-  await claims.add(request.agent_id, workdir);
+  await claims.add(request.agent_id, workdir, base);
   const view = await records(options, repository, workdir);
   try {
     await run(view, 'addWorktreeRecord', { ...place, ...start });
@@ -314,7 +317,7 @@ export async function removeWorktree(
 ): Promise<WorktreeRemoval> {
   try {
     await checkRemovable(options, worktree.workdir);
-    const removal = await remove(options, worktree, force);
+    const removal = await remove(options, await withClaimedBase(options, worktree), force);
     if (removal.removed) await options.claims.forget(worktree.workdir);
     return removal;
   } catch (error) {
@@ -329,14 +332,18 @@ export async function whyKept(options: WorktreeOptions, worktree: Worktree): Pro
   try {
     await checkRemovable(options, workdir);
     if (repo === null) return await whyFolderKept(options, workdir);
+    const known = await withClaimedBase(options, worktree);
     const repository = await openRepository(options, repo);
-    return await options.inRepository(repository.common_dir, () =>
-      whyLinkedKept(options, repository, worktree),
-    );
+    return await options.inRepository(repository.common_dir, () => whyLinkedKept(options, repository, known));
   } catch (error) {
     if (error instanceof Problem && error.kind !== 'unavailable') return error.message;
     throw error;
   }
+}
+
+/** Earlier planes recorded a later commit for a worktree that several agents shared, so the claim comes first. */
+async function withClaimedBase({ claims }: WorktreeOptions, worktree: Worktree): Promise<Worktree> {
+  return { ...worktree, base: (await claims.baseOf(worktree.workdir)) ?? worktree.base };
 }
 
 async function whyLinkedKept(

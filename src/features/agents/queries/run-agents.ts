@@ -20,7 +20,7 @@ export function firstAgentOfMember(reader: Reader, run_num: number, member_id: s
   return reader.get(
     reader.sql
       .selectFrom('agents')
-      .select(['workdir', 'worktree_branch'])
+      .select(['workdir', 'worktree_branch', 'worktree_base'])
       .where('run_num', '=', run_num)
       .where('member_id', '=', member_id)
       .orderBy('num')
