@@ -1,5 +1,5 @@
 /** Worktrees that agents use one after the other: the node finds them again, and the commits of all of them count. */
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Folders, WorktreeRequest } from '../../core/node.ts';
@@ -88,4 +88,43 @@ test('the base of a worktree that is made again from its branch is unknown', asy
   expect(again).toEqual({ ...made, base: null });
   expect(readFileSync(join(again.workdir, 'b.txt'), 'utf8')).toBe('two\n');
   expect((await remove(again)).removed).toBe(false);
+});
+
+test.each<[what: string, change: (path: string) => void]>([
+  ['switched to another branch', (path) => git(path, 'checkout', '--quiet', '-b', 'feature')],
+  ['detached its HEAD', (path) => git(path, 'checkout', '--quiet', '--detach')],
+  ['renamed its branch', (path) => git(path, 'branch', '--move', 'feature')],
+  ['deleted its branch', (path) => git(path, 'update-ref', '-d', 'HEAD')],
+  [
+    'switched to another branch and locked the worktree',
+    (path) => {
+      git(path, 'checkout', '--quiet', '-b', 'feature');
+      git(path, 'worktree', 'lock', path);
+    },
+  ],
+])('a worktree whose agent %s is found again with its files', async (_, change) => {
+  const made = await create();
+  writeFileSync(join(made.workdir, 'note'), 'kept');
+  change(made.workdir);
+  expect(await create()).toEqual(made);
+  expect(readFileSync(join(made.workdir, 'note'), 'utf8')).toBe('kept');
+});
+
+test('commits without a branch are kept after another agent has used the worktree', async () => {
+  const made = await create();
+  git(made.workdir, 'checkout', '--quiet', '--detach');
+  commit(made.workdir, { 'b.txt': 'two\n' }, 'work');
+  expect(await remove(await create())).toEqual({
+    removed: false,
+    kept_because: '1 commit on no remote and no other branch',
+  });
+});
+
+test('a folder that its agent made a repository of its own is not taken for the worktree', async () => {
+  const made = await create();
+  git(made.workdir, 'checkout', '--quiet', '-b', 'feature');
+  rmSync(join(made.workdir, '.git'));
+  git(made.workdir, 'init', '--quiet');
+  await expect(create()).rejects.toThrow('workdir is not empty');
+  expect(existsSync(join(made.workdir, 'a.txt'))).toBe(true);
 });

@@ -38,7 +38,8 @@ export interface Drop {
 /**
  * Cleans up after an earlier attempt. `owned_by_agent`: the folder is known to belong to this agent. The repository does not
  * prove that, because agents can write its records. The contents of any other folder stay, and cause
- * `workdir_not_empty`. Returns `is_complete` if nothing is left to do, and the commit of the branch if it exists.
+ * `workdir_not_empty`. Returns `is_complete` if nothing is left to do, whatever an agent has checked out there since, and
+ * the commit of the branch if it exists.
  */
 export async function prepare(
   context: JobContext,
@@ -50,9 +51,12 @@ export async function prepare(
   await clearObstacles(context, repository, workdir, branch, owned_by_agent);
   const branch_commit = await commitOrNull(git, gitDirOf(repository), `refs/heads/${branch}`);
   const entries = (await listWorktrees(git, repository)).filter(({ path }) => path === workdir);
-  const is_complete_entry = entries.some((each) => each.branch === branch && !each.incomplete);
-  if (owned_by_agent && is_complete_entry && branch_commit && (await isFolder(workdir)))
-    return { is_complete: true, branch_commit };
+  const complete = entries.filter(({ incomplete }) => !incomplete);
+  const is_complete_entry = complete.some((each) => each.branch === branch);
+  const is_complete =
+    (is_complete_entry && branch_commit !== null) ||
+    (complete.length > 0 && (await isLinked(repository, workdir)));
+  if (owned_by_agent && is_complete && (await isFolder(workdir))) return { is_complete, branch_commit };
   const begun = is_complete_entry || entries.some(({ incomplete }) => incomplete);
   if (begun && owned_by_agent && (is_complete_entry || (await isIncomplete(repository, workdir)))) {
     await discard(context, repository, workdir);
@@ -232,12 +236,24 @@ async function dropBranch(
   return null;
 }
 
+/** Whether the folder and a record of the repository name each other, and git was not killed while it created them. */
+async function isLinked(repository: Repository, workdir: string): Promise<boolean> {
+  const record = await linkedRecord(repository, workdir);
+  if (record === null || (await isIncomplete(repository, workdir))) return false;
+  return (await readShort(join(record, 'gitdir'))).trim() === join(workdir, '.git');
+}
+
 /** Whether git was killed while it created this worktree. The folder's own link then leads to a record that says so. */
-async function isIncomplete({ common_dir }: Repository, workdir: string): Promise<boolean> {
+async function isIncomplete(repository: Repository, workdir: string): Promise<boolean> {
   if (await isVacant(workdir)) return true;
+  const record = await linkedRecord(repository, workdir);
+  return record !== null && (await readShort(join(record, 'locked'))).trim() === 'initializing';
+}
+
+/** The record of the repository that the folder's own link names; null if it names none. */
+async function linkedRecord({ common_dir }: Repository, workdir: string): Promise<string | null> {
   const record = await recordOf(workdir);
-  if (record === null || dirname(record) !== join(common_dir, 'worktrees')) return false;
-  return (await readShort(join(record, 'locked'))).trim() === 'initializing';
+  return record !== null && dirname(record) === join(common_dir, 'worktrees') ? record : null;
 }
 
 /** Whether the folder is missing or empty. */
