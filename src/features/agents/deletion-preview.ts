@@ -50,7 +50,7 @@ async function previewRelease(core: AgentCore, row: AgentRow, force: boolean): P
   if (row.worktree_mode !== 'create_worktree') return {};
   const { workdir, node_id, owner_id: owner } = row;
   const others = await whyOfOthers(core, row);
-  if (others !== null) return { worktree_kept: { workdir, reason: others } };
+  if (others !== null) return { worktree_kept: { workdir, reason: others.reason } };
   const lost = await core.nodes.get(node_id).folders.whyKept(worktreeOf(row), { owner });
   if (lost !== null && !force) return { worktree_kept: { workdir, reason: lost } };
   const files = lost === null ? { uncommitted: [], truncated: false } : await readUncommitted(core, row);

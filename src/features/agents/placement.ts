@@ -114,7 +114,10 @@ async function prepareWorktree<T>(
  * The name from which the node derived the folder and the branch of a worktree, which may have changed since; null if neither
  * contains it.
  */
-function worktreeName({ workdir, worktree_branch }: SharedWorktree, worktree_id: string): string | null {
+function worktreeName(
+  { workdir, worktree_branch }: Pick<AgentRow, 'workdir' | 'worktree_branch'>,
+  worktree_id: string,
+): string | null {
   const end = `-${worktree_id}`;
   const derived = [worktree_branch ?? '', workdir].map((path) => basename(path));
   return derived.find((folder) => folder.endsWith(end))?.slice(0, -end.length) ?? null;
@@ -193,16 +196,19 @@ export async function ownsWorktree(core: AgentBase, row: WorktreeOwner): Promise
 }
 
 /** The columns that tell whether a worktree belongs to an agent. */
-type WorktreeOwner = Pick<AgentRow, 'id' | 'node_id' | 'workdir' | 'worktree_mode' | 'run_id' | 'member_id'>;
+type WorktreeOwner = Pick<
+  AgentRow,
+  'id' | 'node_id' | 'workdir' | 'worktree_mode' | 'worktree_branch' | 'run_id' | 'member_id'
+>;
 
 function isOwnClaim(row: WorktreeOwner, claimed_by: string | null): boolean {
   if (row.worktree_mode !== 'create_worktree' || claimed_by === null || claimed_by === row.id) return true;
-  const { run_id, member_id, workdir } = row;
+  const { run_id, member_id } = row;
   if (member_id === null) return false;
-  // Agents of a run's member share one worktree. If the run was deleted, only the derived name of the folder tells for whom
+  // Agents of a run's member share one worktree. If the run was deleted, only the names that the node derived tell for whom
   // it was created.
   return run_id === null
-    ? basename(workdir).endsWith(`-${claimed_by}`)
+    ? worktreeName(row, claimed_by) !== null
     : claimed_by === sharedWorktreeId(run_id, member_id);
 }
 

@@ -377,13 +377,13 @@ export class Agents {
     force: boolean,
   ): Promise<Released> {
     const released = await releaseWorktree(this.#core, row, force);
-    const { worktree_kept, branch_kept, of_others } = released;
-    if (worktree_kept && !of_others) await this.#core.summaries.measureNow(row.id);
+    const { worktree_kept, branch_kept, was_last } = released;
+    if (worktree_kept && was_last) await this.#core.summaries.measureNow(row.id);
     await this.#core.store.write(async (tx) => {
       const now = await find(tx);
       if (isLive(now)) throw problems.agentRunning();
       await this.#core.records.remove(tx, now);
-      if (!of_others) await this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
+      if (was_last) await this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
       await this.#audit(tx, principal, 'agent_deleted', now, {
         name: now.name,
         ...(worktree_kept && { worktree_kept: worktree_kept.reason }),

@@ -13,18 +13,21 @@ export interface Deleted {
 
 /** What became of the worktree of a deleted agent. */
 export interface Released extends Deleted {
-  /** The folder is not this agent's to release: svc did not create it, other agents share it, or it belongs to another agent. */
-  of_others: boolean;
+  /** This was the last record of a worktree. False if other agents share it, or svc did not create the folder. */
+  was_last: boolean;
 }
 
 /** Removes the worktree of an agent that is being deleted, unless others use it. `force`: even if it has unsaved work. */
 export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boolean): Promise<Released> {
   const { workdir, node_id, worktree_branch: branch } = row;
   const worktree = worktreeOf(row);
-  const nothing: Released = { worktree_kept: null, branch_kept: null, of_others: false };
-  if (row.worktree_mode !== 'create_worktree') return { ...nothing, of_others: true };
+  const nothing: Released = { worktree_kept: null, branch_kept: null, was_last: true };
+  if (row.worktree_mode !== 'create_worktree') return { ...nothing, was_last: false };
   const others = await whyOfOthers(core, row);
-  if (others !== null) return { ...nothing, worktree_kept: { workdir, reason: others }, of_others: true };
+  if (others !== null) {
+    const { reason, is_shared } = others;
+    return { ...nothing, worktree_kept: { workdir, reason }, was_last: !is_shared };
+  }
   const { folders } = core.nodes.get(node_id);
   const { removed, kept_because } = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
   if (!removed)
@@ -33,13 +36,18 @@ export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boo
   return { ...nothing, branch_kept: { branch, reason: kept_because } };
 }
 
-/** Why the folder is not this agent's to release; null if it is. */
-export async function whyOfOthers(core: AgentCore, row: AgentRow): Promise<string | null> {
+/** Why the folder is not this agent's to release, and whether other agents share it; null if it is. */
+export async function whyOfOthers(
+  core: AgentCore,
+  row: AgentRow,
+): Promise<{ reason: string; is_shared: boolean } | null> {
   const sharing = await core.store.read(async (reader) =>
     (await agentsOfWorktree(reader, row.node_id, row.workdir)).filter(({ num }) => num !== row.num),
   );
-  if (sharing.length > 0) return `other agents use it: ${sharing.map(({ id }) => id).join(', ')}`;
-  return (await ownsWorktree(core, row)) ? null : 'it is another agent’s';
+  if (sharing.length > 0) {
+    return { reason: `other agents use it: ${sharing.map(({ id }) => id).join(', ')}`, is_shared: true };
+  }
+  return (await ownsWorktree(core, row)) ? null : { reason: 'it is another agent’s', is_shared: false };
 }
 
 export function worktreeOf(row: AgentRow): Worktree {

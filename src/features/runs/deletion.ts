@@ -140,14 +140,14 @@ export class RunDeleter {
     const deletion = emptyDeletion(run);
     for (const row of await this.#findAgents(run)) {
       await this.#stop(row, principal);
-      const { worktree_kept, branch_kept, of_others } = await this.#options.agents.deleteEnded(
+      const { worktree_kept, branch_kept, was_last } = await this.#options.agents.deleteEnded(
         row.id,
         principal,
         { delete_worktree },
       );
       const place = { agent_id: row.id, node_id: row.node_id };
       deletion.agents.push(row.id);
-      if (worktree_kept && !of_others) deletion.worktrees_kept.push({ ...place, ...worktree_kept });
+      if (worktree_kept && was_last) deletion.worktrees_kept.push({ ...place, ...worktree_kept });
       if (branch_kept) deletion.branches_kept.push({ ...place, ...branch_kept });
     }
     return deletion;

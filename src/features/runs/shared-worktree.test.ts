@@ -1,19 +1,22 @@
 /** The worktree that the agents of a run's member share. The node derives its folder and branch from the requested name. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { WorktreeRequest } from '../../core/node.ts';
+import type { Worktree, WorktreeRequest } from '../../core/node.ts';
 import { branchName, folderName } from '../../node/folders/worktree-names.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import { applyEvent, beginRun, plainMember, runOf, stepsOfRun, untilRun } from '../../testing/team-runs.ts';
-import { updateTeam } from '../teams/queries.ts';
+import { sharedWorktreeId } from '../agents/placement.ts';
+import { deleteTeam, updateTeam } from '../teams/queries.ts';
 import type { MemberAgent } from '../teams/rules/team.ts';
+import { openWorktrees } from '../worktrees/index.ts';
+import { insertKept } from '../worktrees/queries.ts';
 
 let fixture: FeaturesFixture;
 /** How many worktrees were requested. As at nodes of earlier releases, the branch has a new commit each time. */
 let requests: number;
 beforeEach(async () => {
   requests = 0;
-  fixture = await FeaturesFixture.make();
+  fixture = await FeaturesFixture.make(null, null, (_, { agents }) => openWorktrees(agents.core));
   fixture.node.folders.createWorktree = async ({ agent_id, name, workdir, repo }: WorktreeRequest) => {
     const folder = folderName(name, agent_id);
     const branch = repo && branchName(folder);
@@ -82,4 +85,63 @@ test('the agents of a member record the commit from which their worktree started
     reader.all(reader.sql.selectFrom('agents').select('worktree_base')),
   );
   expect(bases).toEqual([{ worktree_base: 'commit-1' }, { worktree_base: 'commit-1' }]);
+});
+
+/** Ends a run, deletes its team and claims the worktree at `workdir` for `claimed_by`. */
+async function endedWithoutTeam(claimed_by: (run_id: string) => string) {
+  const run_id = await begin({ worktree_repo: '/repo' }, '/work/here');
+  fixture.node.sendFact(await nextSession(1), ended(0));
+  fixture.node.sendFact(await nextSession(2), ended(0));
+  await untilRun(fixture, run_id, 'completed');
+  const { team_num } = await runOf(fixture, run_id);
+  await fixture.store.write((tx) => deleteTeam(tx, team_num));
+  const below_worktree_root = false;
+  const found = { below_worktree_root, claimed_by: claimed_by(run_id) };
+  fixture.node.folders.resolve = async (path) => ({ path, ...found });
+}
+
+function watchRemovals() {
+  const removing = vi.fn(async (_: Worktree) => ({ removed: true, kept_because: null }));
+  fixture.node.folders.removeWorktree = removing;
+  return removing;
+}
+
+const deleteAll = async () => {
+  for (const { id } of (await fixture.agents.list(ANA, {}, {})).items.toReversed())
+    await fixture.agents.delete(ANA, id, { force: false, delete_worktree: false });
+};
+
+const kept = () =>
+  fixture.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('kept_worktrees').select(['workdir', 'reason'])),
+  );
+
+async function keep(num: number, reason: string): Promise<void> {
+  const agent = { num, agent_id: `agt_${num}`, agent_name: 'a', owner_id: ANA.user_id };
+  const place = { node_id: 'main', workdir: '/work/here', kept_at: 0 };
+  await fixture.store.write((tx) => insertKept(tx, { ...agent, ...place, reason }));
+}
+
+test('after its team was deleted, a member’s worktree at a given workdir is removed', async () => {
+  const removing = watchRemovals();
+  await endedWithoutTeam((run_id) => sharedWorktreeId(run_id, 'dev'));
+  await deleteAll();
+  expect(removing).toHaveBeenCalledOnce();
+  expect(removing.mock.calls[0]![0]).toMatchObject({ workdir: '/work/here', base: 'commit-1' });
+});
+
+test('a worktree that the last agent with a record of it may not remove is listed as kept', async () => {
+  const removing = watchRemovals();
+  await endedWithoutTeam(() => 'agt_of_another');
+  await deleteAll();
+  expect(removing).not.toHaveBeenCalled();
+  expect(await kept()).toEqual([{ workdir: '/work/here', reason: 'it is another agent’s' }]);
+});
+
+test('of two kept worktrees in one folder, that of the newer agent is listed', async () => {
+  await keep(2, 'untracked files');
+  await keep(1, 'it is another agent’s');
+  expect(await kept()).toMatchObject([{ reason: 'untracked files' }]);
+  await keep(3, 'submodules');
+  expect(await kept()).toMatchObject([{ reason: 'submodules' }]);
 });

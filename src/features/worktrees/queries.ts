@@ -113,9 +113,15 @@ export async function findKept(reader: Reader, agent_id: string): Promise<KeptRo
   )) as KeptRow | undefined;
 }
 
-/** Replaces an earlier row for the same folder. */
+/**
+ * Replaces the row of an older agent for the same folder. Leaves that of a newer one, to which the folder belongs: the row's
+ * agent is from a restored database then.
+ */
 export async function insertKept(tx: Tx, row: Insertable<Tables['kept_worktrees']>): Promise<void> {
-  await deleteKeptAt(tx, row.node_id, row.workdir);
+  const { node_id, workdir, num } = row;
+  const newer = tx.sql.selectFrom('kept_worktrees').select('num').where('num', '>', num);
+  if (await tx.get(newer.where('node_id', '=', node_id).where('workdir', '=', workdir))) return;
+  await deleteKeptAt(tx, node_id, workdir);
   await tx.run(tx.sql.insertInto('kept_worktrees').values(row));
 }
 

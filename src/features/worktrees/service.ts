@@ -100,7 +100,8 @@ export class Worktrees {
         usersOf(reader, await this.#find(reader, caller, id)),
       );
       if (taken_by !== null) return this.#keep(caller, row, taken_by, dry_run);
-      if (!(await ownsWorktree(this.#core, { ...row, id, worktree_mode: 'create_worktree' })))
+      const owner = { ...row, id, worktree_mode: 'create_worktree', worktree_branch: row.branch } as const;
+      if (!(await ownsWorktree(this.#core, owner)))
         return this.#keep(caller, row, 'the folder belongs to another agent now', dry_run);
       const { folders } = nodes.get(node_id);
       const worktree: Worktree = { workdir, repo: row.repo, branch: row.branch, base: row.base };
