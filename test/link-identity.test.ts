@@ -177,6 +177,22 @@ test('commands and hellos of an earlier link are refused without effect', async 
   expect(await plane.finished(agent.id)).toMatchObject({ status: 'completed', session_count: 1 });
 });
 
+test('a node that has served a younger plane can join an older one', async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const node = await TestAgentNode.open(plane);
+  nodes.push(node);
+  await node.kill();
+  const path = join(node.data_dir, 'node.json');
+  const state = JSON.parse(await readFile(path, 'utf8'));
+  const younger = { plane_id: 'pln_younger', incarnation: state.latest.incarnation + 1, epoch: 1 };
+  await writeFile(path, JSON.stringify({ ...state, latest: younger }));
+  // The plane joins again because it does not know the certificate.
+  await rm(join(node.data_dir, 'internal-grpc'), { recursive: true });
+  await node.start(await node.token());
+  await node.linked();
+  expect(JSON.parse(await readFile(path, 'utf8')).latest.plane_id).toBe(state.latest.plane_id);
+});
+
 test('a plane that lost its database finds the running agents of a node again, once and owned by root', {
   timeout: 120_000,
 }, async () => {

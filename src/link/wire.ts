@@ -71,7 +71,10 @@ export function versionMismatch(
   return null;
 }
 
-/** A link's position in the order of links: a higher incarnation wins, then a higher epoch. */
+/**
+ * A link's position in the order of links: a higher incarnation wins, then a higher epoch. When a node joins another
+ * plane, the order starts anew.
+ */
 export interface LinkPosition {
   plane_id: string;
   /** Unix ms at which the plane's database was created or restored. */

@@ -62,6 +62,17 @@ test.each(['ENOSPC', 'EIO'])(
   },
 );
 
+test('another plane starts without the position of the one before, and the same plane keeps its own', async () => {
+  await state.set({ ...position, epoch: 1 });
+  await state.forgetOthers('pln_a');
+  expect([state.get(), await stored()]).toMatchObject([{ epoch: 1 }, { epoch: 1 }]);
+  disk.error = 'ENOSPC';
+  await expect(state.forgetOthers('pln_b')).rejects.toThrow('ENOSPC');
+  disk.error = null;
+  await state.forgetOthers('pln_b');
+  expect([state.get(), await stored()]).toEqual([null, null]);
+});
+
 test('a closed state writes nothing any more', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());

@@ -55,13 +55,17 @@ export class NodeState {
    */
   async set(latest: LinkPosition): Promise<void> {
     this.#state = { ...this.#state, latest };
-    try {
-      await this.#write();
-    } catch (error) {
-      if (!isDiskError(error)) throw error;
-      this.#log.error({ err: error }, 'cannot store the position of the link; trying again');
-      this.#setAgain();
-    }
+    await this.#store();
+  }
+
+  /**
+   * Forgets the position if it is another plane's, because a position only orders the incarnations of one plane. Throws if
+   * that cannot be stored.
+   */
+  async forgetOthers(plane_id: string): Promise<void> {
+    if (this.#state.latest?.plane_id === plane_id) return;
+    this.#state = { ...this.#state, latest: null };
+    await this.#write();
   }
 
   /** Stops trying to store the position. Resolves when no write is in progress. */
@@ -71,14 +75,24 @@ export class NodeState {
     await this.#writes.run(this.#path, async () => {});
   }
 
-  #setAgain(): void {
+  async #store(): Promise<void> {
+    try {
+      await this.#write();
+    } catch (error) {
+      if (!isDiskError(error)) throw error;
+      this.#log.error({ err: error }, 'cannot store the position of the link; trying again');
+      this.#storeAgain();
+    }
+  }
+
+  #storeAgain(): void {
     clearTimeout(this.#retry);
     if (this.#closed) return;
-    const set = () =>
-      this.set(this.#state.latest!).catch((err: unknown) =>
+    const store = () =>
+      this.#store().catch((err: unknown) =>
         this.#log.error({ err }, 'cannot store the position of the link'),
       );
-    this.#retry = setTimeout(set, limits.node_state_retry_ms).unref();
+    this.#retry = setTimeout(store, limits.node_state_retry_ms).unref();
   }
 
   /** One at a time, so that the file never goes back to an earlier position. */

@@ -71,15 +71,15 @@ async function open(
   );
   const { node, actor_files } = machine;
   const warnings = [...config.warnings, ...machine.warnings];
-  const trust = await openTrust(config, id, log);
+  const state = await NodeState.open(join(data_dir, 'node.json'), log);
+  opened.push(() => state.close());
+  const trust = await openTrust(config, { id, log, state });
   opened.push(() => trust.close());
   if (trust.mode === 'disabled') {
     warnings.push('internal_grpc.security.mode is "disabled": the link is not encrypted');
   }
   for (const warning of warnings) log.warn(warning);
 
-  const state = await NodeState.open(join(data_dir, 'node.json'), log);
-  opened.push(() => state.close());
   const server = await openServer(config, { id, log, machine, trust, state });
   opened.push(() => server.close());
   const address = parseAddress(config.get('internal_grpc.listen'))!;
@@ -148,7 +148,10 @@ async function openServer(
   return server;
 }
 
-function openTrust(config: Config, node_id: string, log: Logger): Promise<NodeTrust> {
+function openTrust(
+  config: Config,
+  { id: node_id, log, state }: { id: string; log: Logger; state: NodeState },
+): Promise<NodeTrust> {
   const configured = <K extends Parameters<Config['get']>[0]>(key: K) =>
     config.entry(key).origin === 'default' ? null : config.get(key);
   return NodeTrust.open({
@@ -160,6 +163,7 @@ function openTrust(config: Config, node_id: string, log: Logger): Promise<NodeTr
     audience: configured('internal_grpc.auth.audience') as string | null,
     bootstrap_token: config.get('internal_grpc.bootstrap.token'),
     actors: true,
+    onJoin: (plane_id) => state.forgetOthers(plane_id),
     clock: systemClock,
     log,
   }).catch((error: Error) => {

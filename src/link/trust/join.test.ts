@@ -79,6 +79,24 @@ test('a bootstrap token works once, even after a restart; a new one allows a new
   expect(await outcome(await dial(renewed, other.identity()!), await other.token())).toBe('ok');
 });
 
+test('a join that cannot be recorded leaves its token valid, and is repeated', async () => {
+  const recorded: string[] = [];
+  let error: Error | null = new Error('no space left');
+  const node = await openTrustedNode({
+    onJoin: async (plane_id) => {
+      if (error) throw error;
+      recorded.push(plane_id);
+    },
+  });
+  const plane = await testPlaneTrust();
+  await expect(joinTo(node, plane)).rejects.toThrow();
+  expect(node.trust.joinable).toBe(true);
+  error = null;
+  await joinTo(node, plane);
+  expect(recorded).toEqual(['pln_test']);
+  expect(node.trust.joinable).toBe(false);
+});
+
 test('only one of two concurrent joins succeeds', async () => {
   const node = await openTrustedNode();
   const planes = [await testPlaneTrust(), await testPlaneTrust({ plane_id: 'pln_other' })];

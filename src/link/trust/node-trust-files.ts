@@ -24,6 +24,11 @@ export interface NodeTrustOptions {
   bootstrap_token: string | null;
   /** Whether ActorService is served here. Agents of this machine, which have no certificate, may call it. */
   actors?: boolean;
+  /**
+   * Called in a join when only the joined plane is trusted, and before the token counts as used. If it throws, the join
+   * fails and can be repeated.
+   */
+  onJoin?(plane_id: string): Promise<void>;
   clock: Clock;
   log: Logger;
 }

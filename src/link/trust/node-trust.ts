@@ -251,6 +251,8 @@ export class NodeTrust {
         ...(issuer === null && { issuer: handed.issuer }),
         ...(audience === null && { audience: handed.audience }),
       });
+      await this.#reload();
+      await this.#options.onJoin?.(handed.plane_id);
       await this.#writeJoined({ ...joined, spent: [...joined.spent, sha256(bootstrap_token)] });
       await this.#reload();
       log.info({ plane_id: handed.plane_id, mode: this.mode }, 'this node has joined a plane');
