@@ -147,7 +147,9 @@ async function forgetEnded(core: AgentCore, node_id: string, session_id: string)
 async function startedSessions(core: AgentCore, reader: Reader, node_id: string): Promise<SessionRow[]> {
   const started: SessionRow[] = [];
   for (const session of await liveSessions(reader, node_id)) {
-    if (!(await core.outbox.isPending(reader, session.id, 'start'))) started.push(session);
+    const may_be_unknown =
+      session.state === 'starting' && (await core.outbox.isPending(reader, session.id, 'start'));
+    if (!may_be_unknown) started.push(session);
   }
   return started;
 }

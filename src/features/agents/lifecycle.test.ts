@@ -73,6 +73,17 @@ test('a repeated start does not end a running session whose folder has been remo
   expect(await fixture.until(agent.id, 'running')).toMatchObject({ session_id, reason: null });
 });
 
+test('a running session that its node no longer has is lost, even if the intent to start it remained', async () => {
+  const { id, session_id } = await fixture.create({ start: true });
+  await fixture.close();
+  // The plane was killed after the commit of the start, and before it deleted the intent.
+  const intent = { node_id: 'main', lane: session_id!, kind: 'start', payload: '{}', created_at: 1 };
+  await store.write((tx) => tx.run(tx.sql.insertInto('outbox').values(intent)));
+  node.views.clear();
+  await fixture.open();
+  expect(await fixture.until(id, 'failed')).toMatchObject({ reason: 'session_lost' });
+});
+
 test('a stop ends a session whose start has not reached the node', async () => {
   const agent = await fixture.create();
   const sent = Promise.withResolvers<void>();

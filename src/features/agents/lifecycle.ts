@@ -137,9 +137,13 @@ export class Lifecycle {
     );
   }
 
-  /** Whether the intent to start or stop the agent's session is pending or in progress. */
+  /**
+   * Whether the intent to start or stop the agent's session is pending or in progress. The intent of a start may remain for
+   * a moment after the node has reported that the session runs.
+   */
   async isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): Promise<boolean> {
-    return isLive(row) && (await this.#core.outbox.isPending(reader, row.session_id!, kind));
+    const may_be = kind === 'start' ? row.session_state === 'starting' : isLive(row);
+    return may_be && (await this.#core.outbox.isPending(reader, row.session_id!, kind));
   }
 
   /** Whether the session of an idempotency key was created within the key's lifetime, so the request is a repetition. */
@@ -278,7 +282,7 @@ export class Lifecycle {
 
   async #dispatchStart(session_id: string): Promise<void> {
     const starting = await this.#liveSession(session_id);
-    if (starting && !starting.stopping) await this.#reach(starting, 'start');
+    if (starting?.state === 'starting' && !starting.stopping) await this.#reach(starting, 'start');
     const found = await this.#core.store.read(async (reader) => {
       const session = await findSession(reader, session_id);
       // If a stop was accepted before the start reached the node, the stop's intent ends the session.

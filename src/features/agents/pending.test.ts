@@ -199,6 +199,29 @@ test.each(['withdraw', 'stop'] as const)(
   },
 );
 
+test.each([
+  ['withdraw', { status: 'running', session_count: 1 }],
+  ['stop', { status: 'cancelled', session_count: 1 }],
+] as const)(
+  'a %s after a start that ran before its response was lost keeps the session',
+  async (second, end) => {
+    const agent = await fixture.create();
+    const { start } = node;
+    node.start = async (launch) => {
+      await start.call(node, launch);
+      await fixture.until(agent.id, 'running');
+      leave();
+      throw problems.nodeUnreachable();
+    };
+    await expect(ask('start', agent.id)).rejects.toMatchObject(UNREACHABLE);
+    if (second === 'withdraw') await fixture.agents.withdraw(ANA, agent.id);
+    else await expect(ask('stop', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'stop' });
+    expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', session_count: 1 });
+    comeBack();
+    await settles(agent.id, end);
+  },
+);
+
 test('a start withdraws a stop whose connection broke', async () => {
   const agent = await fixture.create({ start: true });
   const { stop } = node;
