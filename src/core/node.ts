@@ -58,6 +58,7 @@ export interface Node {
   /**
    * Sends TERM and CONT to the process tree, and KILL after the grace period. Resolves when two scans found the tree empty,
    * or with the survivors. Throws `node_unreachable` if the node closes first; the state of the tree is then unknown.
+   * Throws `session_not_found` if there is no such session; a start that has not created it yet never will.
    */
   stop(session_id: string, grace_ms: number): Promise<StopReport>;
   /** Writes stdin bytes at an absolute offset and skips bytes that are already there. Returns the journal's new length. */
@@ -97,7 +98,8 @@ export interface Node {
 export interface NodeSink {
   /**
    * `link`: the one over which the snapshot came. `unreadable`: ids of sessions that exist, but whose files the node cannot
-   * read at the moment. Once it can, it reports all their facts. Until then, their calls throw `session_unreadable`.
+   * read at the moment, or that are about to exist because their start has begun. Once it can, it reports all their facts.
+   * Until then, their calls throw `session_unreadable`, except that a stop cancels a start that has begun.
    */
   snapshot(sessions: SessionView[], link: Link, unreadable: readonly string[]): Promise<void>;
   fact(fact: SessionFact): void;

@@ -51,6 +51,13 @@ export type { LocalNodeOptions };
 /** Codes of errors with which a file that was deleted or replaced is opened. */
 const GONE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ELOOP', 'EISDIR', 'ENOTDIR', 'ENXIO']);
 
+/** A start, from the request until its wrapper was started. */
+interface Starting {
+  session: Promise<LocalSession>;
+  /** Prevents the session if it does not exist yet. */
+  cancel: AbortController;
+}
+
 export interface LocalNode extends Node {
   /** The sessions on disk, after their files and processes have been examined. */
   sessions(): Promise<SessionView[]>;
@@ -82,7 +89,7 @@ class MachineNode implements LocalNode {
   readonly #root: string;
   readonly #cgroups: string | null;
   readonly #sessions = new Map<string, LocalSession>();
-  readonly #starts = new Map<string, Promise<LocalSession>>();
+  readonly #starts = new Map<string, Starting>();
   readonly #queue = new KeyedQueue();
   readonly #disk: Disk;
   readonly #spools: Spools;
@@ -210,7 +217,7 @@ class MachineNode implements LocalNode {
    */
   async #waitForStarts(): Promise<void> {
     const begun = async () => {
-      await Promise.allSettled(this.#starts.values());
+      await Promise.allSettled([...this.#starts.values()].map(({ session }) => session));
       const launching = [...this.#sessions.values()].filter((session) => session.launching);
       await Promise.allSettled(launching.map((session) => session.started()));
     };
@@ -228,10 +235,11 @@ class MachineNode implements LocalNode {
   async attach(sink: NodeSink): Promise<void> {
     this.#sink = sink;
     this.#held = [];
+    const begun = [...this.#starts.keys()].filter((id) => !this.#sessions.has(id));
     await sink.snapshot(
       [...this.#sessions.values()].map((session) => session.view()),
       this.link,
-      [...this.#adopter.unreadable],
+      [...this.#adopter.unreadable, ...begun],
     );
     if (this.#sink !== sink) return;
     const held = this.#held;
@@ -252,10 +260,12 @@ class MachineNode implements LocalNode {
     if (!session) {
       let starting = this.#starts.get(id);
       if (!starting) {
-        starting = this.#starter.start(launch).finally(() => this.#starts.delete(id));
+        const cancel = new AbortController();
+        const started = this.#starter.start(launch, cancel.signal).finally(() => this.#starts.delete(id));
+        starting = { session: started, cancel };
         this.#starts.set(id, starting);
       }
-      session = await starting;
+      session = await starting.session;
     }
     // The plane sends a stop only after this answer, so one that hangs while it starts must not hold it back.
     await within(this.#options.start_answer_ms ?? limits.start_answer_ms, session.started());
@@ -263,6 +273,7 @@ class MachineNode implements LocalNode {
   }
 
   async stop(session_id: string, grace_ms: number): Promise<StopReport> {
+    if (this.#cancelStart(session_id)) throw problems.sessionNotFound();
     return this.#get(session_id).stop(grace_ms);
   }
 
@@ -336,7 +347,7 @@ class MachineNode implements LocalNode {
 
   async forget(session_id: string): Promise<void> {
     const session = this.#find(session_id);
-    if (!session) return;
+    if (!session) return void this.#cancelStart(session_id);
     if (!session.end) throw problems.agentRunning();
     await session.close();
     await this.#steps.drop(session_id);
@@ -405,6 +416,14 @@ class MachineNode implements LocalNode {
     this.#wake(session.id);
   }
 
+  /** Cancels a start whose session does not exist yet, so that it never will. Returns whether there was one. */
+  #cancelStart(session_id: string): boolean {
+    const starting = this.#starts.get(session_id);
+    if (!starting || this.#sessions.has(session_id)) return false;
+    starting.cancel.abort();
+    return true;
+  }
+
   /** Throws `session_unreadable` if the session exists, but its files cannot be read at the moment. */
   #find(session_id: string): LocalSession | undefined {
     if (this.#adopter.unreadable.has(session_id)) throw problems.sessionUnreadable();
@@ -413,8 +432,8 @@ class MachineNode implements LocalNode {
 
   #get(session_id: string): LocalSession {
     const session = this.#find(session_id);
-    if (!session) throw problems.sessionNotFound();
-    return session;
+    if (session) return session;
+    throw this.#starts.has(session_id) ? problems.sessionUnreadable() : problems.sessionNotFound();
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Adopts the sessions of a node when the plane attaches to it. Known sessions continue at their committed cursor, ended ones
  * are forgotten on the node, and live ones that the database does not know become `recovered` agents. Nothing is stopped
- * or started twice, except that sessions of forgotten agents are ended.
+ * or started twice, except that sessions of forgotten agents are ended, and sessions that the database has given up.
  */
 
 import { newId } from '../../base/ids.ts';
@@ -15,7 +15,7 @@ import { skipNumbers } from '../../store/restored.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { findUser, oldestRoots } from '../../store/users.ts';
 import type { AgentCore } from './core.ts';
-import { discardForgotten, discardForgottenExcept } from './forgetting.ts';
+import { discardForgotten, discardForgottenExcept, enqueueDiscard } from './forgetting.ts';
 import {
   findAgent,
   findSession,
@@ -69,8 +69,9 @@ async function adopt(
       continue;
     }
     const state = known?.state ?? null;
-    if (state === 'ended') {
-      await forgetEnded(core, node_id, view.session_id);
+    if (known && state === 'ended') {
+      if (view.phase === 'ended') await forgetEnded(core, node_id, view.session_id);
+      else await writeForLink(store, link, (tx) => enqueueDiscard(core, tx, node_id, known));
       continue;
     }
     if (known && view.stdin_bytes > known.stdin_bytes)
@@ -81,6 +82,8 @@ async function adopt(
     if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
     ingest.follow(view.session_id, view.facts);
   }
+  for (const id of unreadable)
+    await writeForLink(store, link, (tx) => discardForgotten(core, tx, node_id, id));
   await writeForLink(store, link, (tx) => discardForgottenExcept(tx, node_id, seen));
   for (const session of expected) {
     if (seen.has(session.id)) continue;

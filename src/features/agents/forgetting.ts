@@ -151,13 +151,21 @@ export async function discardForgotten(
   session_id: string,
   agent_id?: string,
 ): Promise<boolean> {
-  const { outbox } = core;
   const forgotten = await forgottenAgent(tx, session_id, agent_id);
   if (forgotten === undefined) return false;
-  if (!(await outbox.isPending(tx, session_id, 'discard'))) {
-    await outbox.enqueue(tx, node_id, session_id, 'discard', { agent_id: forgotten });
-  }
+  await enqueueDiscard(core, tx, node_id, { id: session_id, agent_id: forgotten });
   return true;
+}
+
+/** Records an intent to end a session on its node, unless there is one. */
+export async function enqueueDiscard(
+  { outbox }: AgentCore,
+  tx: Tx,
+  node_id: string,
+  { id, agent_id }: { id: string; agent_id: string },
+): Promise<void> {
+  if (await outbox.isPending(tx, id, 'discard')) return;
+  await outbox.enqueue(tx, node_id, id, 'discard', { agent_id });
 }
 
 /** Deletes the rows of forgotten sessions that the node does not have. */

@@ -84,6 +84,17 @@ test('a running session that its node no longer has is lost, even if the intent 
   expect(await fixture.until(id, 'failed')).toMatchObject({ reason: 'session_lost' });
 });
 
+test('a session that runs on although its end is recorded is ended by the next snapshot', async () => {
+  const { id, session_id } = await fixture.create({ start: true });
+  node.stop = () => Promise.reject(problems.sessionNotFound());
+  expect((await fixture.agents.stop(ANA, id, 0)).status).toBe('cancelled');
+  expect(node.views.get(session_id!)).toMatchObject({ phase: 'running' });
+  Reflect.deleteProperty(node, 'stop');
+  await node.sendSnapshot(node.link!);
+  await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
+  expect(await fixture.get(id)).toMatchObject({ status: 'cancelled', session_count: 1 });
+});
+
 test('a stop ends a session whose start has not reached the node', async () => {
   const agent = await fixture.create();
   const sent = Promise.withResolvers<void>();

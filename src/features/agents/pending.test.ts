@@ -222,6 +222,23 @@ test.each([
   },
 );
 
+test('a withdrawn start that has only begun on its node is ended there before it runs', async () => {
+  const agent = await fixture.create();
+  let session_id = '';
+  node.start = (launch) => {
+    session_id = launch.session_id;
+    leave();
+    return Promise.reject(problems.nodeUnreachable());
+  };
+  await expect(ask('start', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  await fixture.agents.withdraw(ANA, agent.id);
+  comeBack();
+  const stop = vi.spyOn(node, 'stop');
+  await node.sendSnapshot(node.link!, [], [session_id]);
+  await settles(agent.id, { status: 'created', session_count: 0 });
+  expect(stop.mock.calls.map(([id]) => id)).toEqual([session_id]);
+});
+
 test('a start withdraws a stop whose connection broke', async () => {
   const agent = await fixture.create({ start: true });
   const { stop } = node;

@@ -223,7 +223,8 @@ export type SnapshotPage = Message<"svc.node.v1.SnapshotPage"> & {
   last: boolean;
 
   /**
-   * The ids of sessions that exist, but whose files cannot be read at the moment. All their facts follow once they can.
+   * The ids of sessions that exist, but whose files cannot be read at the moment, and of sessions whose start has only
+   * begun. All their facts follow once they can be read.
    *
    * @generated from field: repeated string unreadable = 3;
    */

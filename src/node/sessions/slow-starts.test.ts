@@ -1,8 +1,9 @@
 /** Sessions whose command takes long to start, hangs before it does, or fails. */
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import type { Folders } from '../../core/node.ts';
 import { openTestNode, sharedLauncher } from '../../testing/local-node.ts';
 import { launchOf, RecordingSink, until } from '../../testing/node-suite.ts';
 import type { LocalNode } from '../node.ts';
@@ -46,6 +47,38 @@ test('a session that hangs while it starts can be stopped', async () => {
   expect(await node.stop(launch.session_id, 0)).toMatchObject({ survivors: [] });
   expect((await sink.ended(launch.session_id)).exit).toMatchObject({ reason: 'spawn_failed' });
 });
+
+test.each(['stop', 'forget'] as const)(
+  'a %s cancels a start whose folder takes long to check',
+  async (command) => {
+    const checked = Promise.withResolvers<void>();
+    const data_dir = join(folder, 'data');
+    const node = await openTestNode(data_dir, {
+      launcher: sharedLauncher,
+      folders: {
+        resolve: async (path: string) => {
+          await checked.promise;
+          return { path, below_worktree_root: false, claimed_by: null };
+        },
+      } as Folders,
+    });
+    onTestFinished(() => node.close());
+    const launch = launchOf(folder, ['true'], { step_input: '{}' });
+    const id = launch.session_id;
+    const starting = node.start(launch);
+    const sink = new RecordingSink();
+    await node.attach(sink);
+    expect([sink.sessions, sink.unreadable]).toEqual([[], [id]]);
+    await expect(node.read(id, 'stdout', 0, 1)).rejects.toMatchObject({ code: 'session_unreadable' });
+    if (command === 'forget') await node.forget(id);
+    else await expect(node.stop(id, 0)).rejects.toMatchObject({ code: 'session_not_found' });
+    checked.resolve();
+    await expect(starting).rejects.toMatchObject({ code: 'session_not_found' });
+    expect(await node.sessions()).toEqual([]);
+    expect(await readdir(join(data_dir, 'sessions'))).not.toContain(id);
+    expect(await readdir(join(data_dir, 'steps'))).toEqual([]);
+  },
+);
 
 test('a start fails as unreachable if its node closes meanwhile', async () => {
   const { node } = await open('exec sleep 1000', {}, 60_000);

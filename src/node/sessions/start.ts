@@ -56,20 +56,18 @@ export class SessionStarter {
 
   /**
    * Creates a session that does not exist yet and starts its wrapper. Throws the Problems of `Folders.resolve` for its
-   * workdir, `disk_space`, `sandbox_unavailable`, `no_step_folder`, or `node_unreachable` if the node is closed; no
-   * session exists then. If only the wrapper cannot be started, the session exists and ends with `spawn_failed`.
+   * workdir, `disk_space`, `sandbox_unavailable`, `no_step_folder`, `node_unreachable` if the node is closed, or
+   * `session_not_found` if `cancelled` aborts before the session exists; no session exists then. If only the wrapper cannot
+   * be started, the session exists and ends with `spawn_failed`.
    */
-  async start(requested: Launch): Promise<LocalSession> {
-    const { node, host, folders, disk, root, onCreated, onError, isClosed } = this.#options;
+  async start(requested: Launch, cancelled: AbortSignal): Promise<LocalSession> {
+    const { node, host, folders, disk, onError, isClosed } = this.#options;
     if (isClosed()) throw problems.nodeUnreachable();
     const launch = { ...requested, workdir: (await folders.resolve(requested.workdir)).path };
     if (!disk.space().starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
     await node.sandbox?.check();
-    const dir = join(root, id);
-    const { file, variables } = await this.#createDirectory(launch, dir);
-    const session = new LocalSession(id, new SessionFiles(dir), file, [], host);
-    onCreated(session);
+    const { session, file, variables } = await this.#create(launch, cancelled);
     await session.open(true, node.watches !== false);
     failpoint('claim');
     try {
@@ -84,7 +82,9 @@ export class SessionStarter {
         session.files.putFilter(seccompFilter());
       }
       const env = { PATH: SYSTEM_PATH, LC_ALL: 'C', SVC_SESSION_ID: id };
-      session.launched(await host.launcher.spawn(this.#wrapper(launch, file.cgroup, confinement), dir, env));
+      session.launched(
+        await host.launcher.spawn(this.#wrapper(launch, file.cgroup, confinement), session.files.dir, env),
+      );
       failpoint('spawn');
     } catch (error) {
       host.log.error({ session_id: id, error: String(error) }, 'cannot start the wrapper of a session');
@@ -94,10 +94,15 @@ export class SessionStarter {
     return session;
   }
 
-  /** Creates the session directory and the agent's files outside it. Removes both again if an error occurs. */
-  async #createDirectory(launch: Launch, dir: string) {
-    const { node, host, disk, steps, root, cgroups, common_environment, dropToken } = this.#options;
+  /**
+   * Creates the session, with its directory and the agent's files outside it. Removes both again if an error occurs, or if
+   * the start was cancelled.
+   */
+  async #create(launch: Launch, cancelled: AbortSignal) {
+    const { node, host, disk, steps, root, cgroups, common_environment, onCreated, dropToken } =
+      this.#options;
     const id = launch.session_id;
+    const dir = join(root, id);
     const cgroup = await makeCgroup(cgroups, id);
     if (cgroups && cgroup) prepareMove(cgroups);
     const file = {
@@ -115,10 +120,15 @@ export class SessionStarter {
       const environment = environmentFile(
         agentEnvironment(launch, { ...common_environment, more: variables }),
       );
+      // Nothing may wait between this check and `onCreated`, from which on a stop finds the session.
+      if (cancelled.aborted) throw problems.sessionNotFound();
       SessionFiles.create(dir, join(root, `.${id}.tmp`), file, environment, careful);
-      return { file, variables };
+      const session = new LocalSession(id, new SessionFiles(dir), file, [], host);
+      onCreated(session);
+      return { session, file, variables };
     } catch (error) {
       dropToken(id);
+      if (launch.step_input !== undefined) await steps.drop(id);
       if (cgroup) await removeCgroup(cgroup);
       throw asDiskSpaceProblem(error);
     }
