@@ -6,6 +6,8 @@ export const limits = {
   used_folders_max: 500,
   /** Interval at which the silence of links is checked. */
   link_check_ms: 1_000,
+  /** Interval at which the time of the last message of linked nodes is stored. */
+  last_seen_store_ms: 60_000,
   /** First wait before a link is opened again. */
   link_retry_ms: 500,
   /** Longest wait before a link is opened again. */

@@ -53,20 +53,31 @@ export interface NodeLinksDeps extends Omit<DialingDeps, 'recordJoin'> {
 /** The part of the registry that links report to. */
 type LinkRegistry = Pick<
   Registry,
-  'nextEpoch' | 'claimDisk' | 'recordJoin' | 'recordRejection' | 'publishLinkState' | 'recordNewDisk'
+  | 'nextEpoch'
+  | 'claimDisk'
+  | 'recordJoin'
+  | 'recordRejection'
+  | 'publishLinkState'
+  | 'recordNewDisk'
+  | 'storeLastSeen'
 >;
 
 export class NodeLinks implements Links {
   readonly #deps: NodeLinksDeps;
   readonly #links = new Map<string, NodeLink>();
-  readonly #watch: NodeJS.Timeout;
+  readonly #timers: NodeJS.Timeout[];
   #registry: LinkRegistry | null = null;
 
   constructor(deps: NodeLinksDeps) {
     this.#deps = deps;
-    this.#watch = setInterval(() => {
+    const watch = () => {
       for (const link of this.#links.values()) link.updateStatus();
-    }, limits.link_check_ms).unref();
+    };
+    const store = () => void this.#storeLastSeen();
+    this.#timers = [
+      setInterval(watch, limits.link_check_ms).unref(),
+      setInterval(store, limits.last_seen_store_ms).unref(),
+    ];
   }
 
   /** Sets the registry that links report to. Must be called before `open`. */
@@ -136,9 +147,18 @@ export class NodeLinks implements Links {
     return testNode(row.id, { ...steps, auth }, this.#deps.log);
   }
 
+  async #storeLastSeen(): Promise<void> {
+    const linked = [...this.#links.values()].flatMap((link) => link.lastSeen());
+    try {
+      await this.#registry?.storeLastSeen(new Map(linked));
+    } catch (error) {
+      this.#deps.log.warn({ err: error }, 'cannot store when nodes were last seen');
+    }
+  }
+
   /** Ends every link; agents and nodes keep running. */
   async closeAll(): Promise<void> {
-    clearInterval(this.#watch);
+    for (const timer of this.#timers) clearInterval(timer);
     await Promise.all([...this.#links.keys()].map((node_id) => this.close(node_id)));
   }
 }
@@ -249,6 +269,11 @@ class NodeLink {
     return this.#linked ? null : this.#refusal;
   }
 
+  /** The node's id, and when it was last seen; nothing without a link. */
+  lastSeen(): [node_id: string, at_ms: number][] {
+    return this.#linked && this.#last_seen_at_ms !== null ? [[this.#row.id, this.#last_seen_at_ms]] : [];
+  }
+
   /** Determines the status from the duration of the silence. */
   updateStatus(): void {
     const { clock } = this.#deps;
@@ -293,7 +318,9 @@ class NodeLink {
         if (message !== this.#error) log.warn({ node_id: this.#row.id, err: error }, 'a node is not linked');
         this.#error = message;
       }
+      const last_seen = new Map(this.lastSeen());
       this.#linked = false;
+      void this.#logErrors(() => this.#registry.storeLastSeen(last_seen));
       if (signal.aborted) return;
       wait_ms = Math.min(Math.max(wait_ms * 2, limits.link_retry_ms), limits.link_retry_ms_max);
       await this.#wake.wait(wait_ms * (0.8 + 0.4 * Math.random()), signal);

@@ -77,6 +77,18 @@ export async function updateNode(tx: Tx, id: string, fields: Partial<Omit<NodeRo
   await tx.run(tx.sql.updateTable('nodes').set(fields).where('id', '=', id));
 }
 
+/** Sets when each of these nodes was last seen, in Unix milliseconds. */
+export async function updateLastSeen(tx: Tx, seen: ReadonlyMap<string, number>): Promise<void> {
+  const times = [...seen].map(([id, at_ms]) => sql`WHEN ${id} THEN CAST(${at_ms} AS BIGINT)`);
+  const last_seen_at = sql<number>`CASE id ${sql.join(times, sql` `)} END`;
+  await tx.run(
+    tx.sql
+      .updateTable('nodes')
+      .set({ last_seen_at })
+      .where('id', 'in', [...seen.keys()]),
+  );
+}
+
 export async function deleteNode(tx: Tx, row: NodeRow): Promise<void> {
   await setMeta(tx, EPOCH, String(Math.max(row.epoch, await deletedEpoch(tx))));
   await tx.run(tx.sql.deleteFrom('nodes').where('id', '=', row.id));

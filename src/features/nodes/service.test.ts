@@ -247,6 +247,31 @@ describe('link states', () => {
     expect(await again.get('box')).toEqual({ ...record, status: 'connecting' });
   });
 
+  test('store when linked nodes were last seen with one statement, without publishing it', async () => {
+    await registry.register(root, box);
+    await registry.register(root, { ...box, id: 'two', name: 'Two' });
+    const before = await published();
+    await registry.storeLastSeen(
+      new Map([
+        ['box', 1_000],
+        ['two', 2_000],
+        ['none', 3_000],
+      ]),
+    );
+    await registry.storeLastSeen(
+      new Map([
+        ['box', 999],
+        ['two', 3_000],
+      ]),
+    );
+    const again = open(new FakeLinks());
+    await again.open();
+    expect(
+      [registry, again].map((one) => ['box', 'two', 'none'].map((id) => one.find(id)?.last_seen_at)),
+    ).toEqual(Array(2).fill([1_000, 3_000, undefined]));
+    expect(await published()).toEqual(before);
+  });
+
   test('are ignored if the node was deleted', async () => {
     await registry.publishLinkState('none');
     await registry.recordJoin('none');

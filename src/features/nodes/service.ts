@@ -27,6 +27,7 @@ import {
   isNodeTaken,
   listNodes,
   type NodeRow,
+  updateLastSeen,
   updateNode,
 } from './queries.ts';
 import {
@@ -312,6 +313,25 @@ export class Registry {
       await updateNode(tx, node_id, { version, last_seen_at });
       await this.#publish(tx, this.#record(after, await countNodeAgents(tx, node_id), state));
       return after;
+    });
+  }
+
+  /**
+   * Stores when these nodes were last seen (Unix ms), so that the next plane knows it. Publishes nothing, because `state` has
+   * it already.
+   */
+  async storeLastSeen(seen: ReadonlyMap<string, number>): Promise<void> {
+    const isNew = ([id, at_ms]: [string, number]) => at_ms > (this.#rows.get(id)?.last_seen_at ?? 0);
+    const later = new Map([...seen].filter(isNew));
+    if (later.size === 0) return;
+    await this.#deps.store.write(async (tx) => {
+      await updateLastSeen(tx, later);
+      tx.afterCommit(() => {
+        for (const [id, last_seen_at] of later) {
+          const row = this.#rows.get(id);
+          if (row) this.#rows.set(id, { ...row, last_seen_at });
+        }
+      });
     });
   }
 
