@@ -14,6 +14,7 @@ import { version } from '../base/version.ts';
 import type { StreamName } from '../core/event.ts';
 import type { Link, Node, NodeSink, SessionEnd, SessionFact, SessionView } from '../core/node.ts';
 import type { Cleanup, Launch } from '../core/session.ts';
+import { INNER, WRAPPER } from '../node/sessions/shell-scripts.ts';
 
 export interface NodeUnderTest {
   node: Node;
@@ -406,6 +407,16 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
           session: id,
           fifo: true,
         });
+      });
+
+      it('contains its variables unchanged, whatever the scripts call theirs', async () => {
+        const names = new Set((WRAPPER + INNER).match(/\b[a-z]+\b/g));
+        const env = Object.fromEntries([...names].map((name) => [name, `my ${name}`]));
+        // Without a slash, so that the program is searched.
+        const { session_id } = await node.start(launchOf(workdir, ['env'], { env }));
+        await sink.ended(session_id);
+        const lines = new Set((await text(session_id)).split('\n'));
+        expect(Object.entries(env).filter(([name, value]) => !lines.has(`${name}=${value}`))).toEqual([]);
       });
 
       it('contains no ignored or blocked signal', async () => {

@@ -249,7 +249,8 @@ exit 0
  * - that they are where they should be: the folders `masks` contain nothing but `entries`,
  * - the workdir and the program.
  *
- * Then it sets the agent's environment and becomes the program.
+ * Then it sets the agent's environment and becomes the program. From `eval` on, it assigns no variable, because the agent
+ * may have one of that name: an assignment would change its value. Functions use their parameters instead.
  */
 export const INNER = `
 dir=$1 cat=$2 stat=$3 places=$4 ids=$5 masks=$6 entries=$7
@@ -283,30 +284,29 @@ case $variables in
   *'# end') ;;
   *) refuse spawn_failed 'the environment could not be read' 125 ;;
 esac
+check() { # program path
+  [ -n "$2" ] && [ -e "$2" ] || refuse spawn_failed "$1: not found" 127
+  [ ! -d "$2" ] || refuse spawn_failed "$1: is a directory" 126
+  [ -x "$2" ] || refuse spawn_failed "$1: permission denied" 126
+  echo "run $2" >&8
+}
+search() { # program, the rest of PATH, the file found so far
+  while [ -n "$2" ]; do
+    set -- "$1" "\${2#*:}" "$3" "\${2%%:*}"
+    set -- "$1" "$2" "$3" "\${4:-.}/$1"
+    [ -f "$4" ] || continue
+    set -- "$1" "$2" "$4"
+    [ ! -x "$3" ] || break
+  done
+  check "$1" "$3"
+}
 unset LC_ALL OLDPWD
 { eval "$variables"; } 2>/dev/null
 export PWD
-found=
 case $1 in
-  */*) found=$1 ;;
-  *)
-    set -f
-    rest=$PATH:
-    while [ -n "$rest" ]; do
-      entry=\${rest%%:*}
-      rest=\${rest#*:}
-      entry=\${entry:-.}/$1
-      [ -f "$entry" ] || continue
-      found=$entry
-      [ ! -x "$entry" ] || break
-    done
-    set +f
-    ;;
+  */*) check "$1" "$1" ;;
+  *) search "$1" "$PATH:" '' ;;
 esac
-[ -n "$found" ] && [ -e "$found" ] || refuse spawn_failed "$1: not found" 127
-[ ! -d "$found" ] || refuse spawn_failed "$1: is a directory" 126
-[ -x "$found" ] || refuse spawn_failed "$1: permission denied" 126
-echo "run $found" >&8
 exec "$@" 3<&- 4<&- 5>&- 6<&- 7>&- 8>&-
 `;
 
