@@ -1,5 +1,6 @@
 /** Archived agents keep everything until somebody starts them again. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Problem, problems } from '../../core/problem.ts';
 import { ANA, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 
@@ -20,6 +21,28 @@ test('an agent that runs cannot be archived, and one that is started is no longe
   fixture.clock.advance(1_000);
   expect((await archive(id)).archived_at).toBe(archived_at);
   expect((await fixture.agents.start(ANA, id, null)).archived_at).toBeNull();
+});
+
+test('an agent stays archived if its start is rejected or withdrawn, and not if it fails', async () => {
+  const { node } = fixture;
+  const { id, session_id } = await fixture.create({ restart_policy: 'on_failure', start: true });
+  node.sendFact(session_id!, ended(1));
+  await fixture.until(id, 'failed');
+  const { archived_at } = await archive(id);
+  const timers = () =>
+    fixture.store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('kind')));
+  const start = async (error: Problem) => {
+    node.start = async () => {
+      throw error;
+    };
+    return fixture.agents.start(ANA, id, null).catch(() => fixture.get(id));
+  };
+  expect(await start(problems.diskSpace())).toMatchObject({ archived_at, session_count: 1 });
+  expect(await timers()).toEqual([]);
+  await start(problems.nodeUnreachable());
+  await fixture.agents.withdraw(ANA, id);
+  expect(await fixture.get(id)).toMatchObject({ archived_at, session_count: 1 });
+  expect(await start(problems.workdirMissing())).toMatchObject({ archived_at: null, session_count: 2 });
 });
 
 test('the restart policy does not start an archived agent', async () => {

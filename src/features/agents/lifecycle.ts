@@ -88,7 +88,6 @@ export class Lifecycle {
       session_count: number,
       activity,
       sign_in_since: null,
-      archived_at: null,
       ...nothingPending,
       updated_at: now,
     });
@@ -408,9 +407,10 @@ export class Lifecycle {
       if (!(await isStarting(tx, session.id))) return;
       const row = await this.#core.records.mustFind(tx, agent_id);
       await this.#undo(tx, row, session, error);
-      // The restart policy still applies to the previous session.
+      // The restart policy still applies to the previous session, unless the agent is archived.
       const [previous] = await listSessions(tx, row.num, { limit: 1 });
-      if (previous && row.status === 'failed' && row.restart_policy === 'on_failure') {
+      const restarts = row.restart_policy === 'on_failure' && row.archived_at === null;
+      if (previous && row.status === 'failed' && restarts) {
         const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
         const payload = { session_id: previous.id };
         await this.#core.timers.set(tx, 'agent_restart', agent_id, due_at, payload);

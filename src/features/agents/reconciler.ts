@@ -154,6 +154,7 @@ export class Reconciler {
       ...(agent.pending !== 'stop' && session.stopping !== 1 && nothingPending),
       started_at: started_at_ms,
       ended_at: null,
+      archived_at: null,
       updated_at: this.#core.clock.now(),
     });
     if (acp || agent.run_num !== null) {
@@ -198,6 +199,8 @@ export class Reconciler {
       progress: progressAtEnd(agent.progress, failure),
       ...(!hasPendingStart(agent, session) && nothingPending),
       ended_at: end.ended_at_ms,
+      // It may never have run.
+      archived_at: null,
       updated_at: this.#core.clock.now(),
     });
     if (isMeasured(agent)) tx.afterCommit(() => this.#core.summaries.measure(agent.id));
