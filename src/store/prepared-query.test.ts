@@ -39,4 +39,9 @@ test('builds an insert and an update once for each set of columns', () => {
   const two = update(reader, { version: 3, error: null, output: undefined }, 8).compile();
   expect(two.sql).toBe('update "runs" set "version" = ?, "error" = ? where "num" = ?');
   expect(two.parameters).toEqual([3, null, 8]);
+  const rising = preparedUpdate('runs', 'num', 'version');
+  expect(rising(reader, { error: null, version: 3 }, 7).compile()).toMatchObject({
+    sql: 'update "runs" set "error" = ?, "version" = CASE WHEN ? >= "version" THEN ? ELSE "version" + 1 END where "num" = ?',
+    parameters: [null, 3, 3, 7],
+  });
 });

@@ -2,7 +2,15 @@
  * Queries that are built only once. Use them for queries that run with every batch of output or every request, because
  * building a query takes several times as long as running it.
  */
-import type { Compilable, CompiledQuery, Insertable, Kysely, Selectable, Updateable } from 'kysely';
+import {
+  type Compilable,
+  type CompiledQuery,
+  type Insertable,
+  type Kysely,
+  sql as raw,
+  type Selectable,
+  type Updateable,
+} from 'kysely';
 import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 
@@ -73,18 +81,25 @@ export function preparedInsert(table: TableName, returning?: string) {
   );
 }
 
-/** Updates the row with this key. The statement is built once for each set of columns. */
+/**
+ * Updates the row with this key. The statement is built once for each set of columns. `rising`: a column whose value never
+ * decreases; a lower one becomes the stored one plus 1.
+ */
 export function preparedUpdate<T extends TableName, K extends Column<T>>(
   table: T,
   key: K,
+  rising?: Column<T>,
 ): (reader: Sql, changes: Updateable<Tables[T]>, key: Selectable<Tables[T]>[K]) => Compilable<unknown> {
+  const raised = (column: string, value: unknown) =>
+    raw`CASE WHEN ${value} >= ${raw.ref(column)} THEN ${value} ELSE ${raw.ref(column)} + 1 END`;
   return perColumns((columns) =>
-    preparedQuery((sql, ...values) =>
-      sql
+    preparedQuery((sql, ...values) => {
+      const changes = columns.map((column, i) => (column === rising ? raised(column, values[i]) : values[i]));
+      return sql
         .updateTable(table as TableName)
-        .set(toRow(columns, values) as never)
-        .where(key as never, '=', values.at(-1) as never),
-    ),
+        .set(toRow(columns, changes) as never)
+        .where(key as never, '=', values.at(-1) as never);
+    }),
   );
 }
 

@@ -38,6 +38,21 @@ test('a record that one caller has read is still hidden from others', async () =
   await expect(fixture.agents.get(without_scope, 'agt_1')).rejects.toThrow('read');
 });
 
+test('the time of the last change never goes back, even if the clock does', async () => {
+  const { clock } = fixture;
+  const rename = async (name: string) => {
+    const { updated_at } = await fixture.agents.update(ANA, 'agt_1', { name });
+    return Date.parse(updated_at) - begun;
+  };
+  await addAgent(fixture.store, 'agt_1');
+  const begun = clock.now();
+  expect([await rename('a'), await rename('b')]).toEqual([0, 0]);
+  clock.advance(-1_000);
+  expect([await rename('c'), await rename('d')]).toEqual([1, 2]);
+  clock.advance(2_000);
+  expect(await rename('e')).toBe(1_000);
+});
+
 test('an agent becomes quiet without a commit', async () => {
   await addAgent(fixture.store, 'agt_1');
   await change({ status: 'running', started_at: fixture.clock.now() });

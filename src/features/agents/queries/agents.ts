@@ -270,13 +270,17 @@ export async function agentsNamed(reader: Reader, owner_id: string, name: string
 }
 
 const newAgent = preparedInsert('agents', 'num');
-const changedAgent = preparedUpdate('agents', 'num');
+const changedAgent = preparedUpdate('agents', 'num', 'updated_at');
 
 /** Returns the new row's `num`. */
 export async function insertAgent(tx: Tx, row: Insertable<Tables['agents']>): Promise<number> {
   return (await tx.get(newAgent(tx, row)))!.num;
 }
 
+/**
+ * `updated_at` never goes back, even if the clock does, for example after a takeover by another machine: clients order the
+ * states of an agent by it.
+ */
 export function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): void {
   tx.queue(changedAgent(tx, changes, num));
 }
