@@ -77,6 +77,42 @@ test.each(['launch.json', 'facts'])(
   },
 );
 
+/** A session directory whose `launch.json` a power failure has cut off. */
+async function torn(id: string, ...names: string[]): Promise<void> {
+  await mkdir(inSession(id, 'pipes'), { recursive: true });
+  await writeFile(inSession(id, 'launch.json'), '{"version":1');
+  for (const name of names) await writeFile(inSession(id, name), '');
+}
+
+test('a repeated start of a session whose launch was lost reports how it ended', async () => {
+  const node = await open();
+  const [unclaimed, claimed] = [launchOf(data, ['true']), launchOf(data, ['true'])];
+  await torn(unclaimed.session_id);
+  await torn(claimed.session_id, 'claimed');
+  const ends = [await node.start(unclaimed), await node.start(claimed)].map((view) => view.end?.exit.reason);
+  // The second one may have run.
+  expect(ends).toEqual(['spawn_failed', 'host_restarted']);
+  for (const { session_id } of [unclaimed, claimed]) await node.forget(session_id);
+  expect(await files.readdir(join(data, 'sessions'))).toEqual([]);
+});
+
+test('a repeated start finds a running session whose launch was lost', async () => {
+  const launch = launchOf(data, ['/bin/sh', '-c', `echo up; ${UNTIL_STOP}`]);
+  const id = launch.session_id;
+  const first = await open();
+  const { pid } = await first.start(launch);
+  await first.close();
+  await writeFile(inSession(id, 'launch.json'), '');
+  const node = await open();
+  const sink = new RecordingSink();
+  await node.attach(sink);
+  expect(sink.sessions).toEqual([]);
+  expect(await node.start(launch)).toMatchObject({ phase: 'running', pid });
+  await writeFile(join(data, 'stop'), '');
+  expect((await sink.ended(id)).exit.exit_code).toBe(0);
+  expect(Buffer.from(await node.read(id, 'stdout', 0, 100)).toString()).toBe('up\n');
+});
+
 test('a session that a newer version has started is not missing, and is reported after an upgrade', async () => {
   const launch = launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]);
   const first = await open();

@@ -136,7 +136,8 @@ export class SessionFiles {
 
   /**
    * Creates the directory atomically, by renaming it into place. `environment`: see `environmentFile`. Throws errno
-   * errors, such as ENOSPC.
+   * errors, such as ENOSPC. Returns false if the session was created before and lost its `launch.json`, for example in a
+   * power failure. The file is written again then, with an unknown boot, and nothing else is changed.
    */
   static create(
     dir: string,
@@ -144,7 +145,7 @@ export class SessionFiles {
     launch: LaunchFile,
     environment: string,
     careful_pumps: boolean,
-  ): void {
+  ): boolean {
     rmSync(temporary, { recursive: true, force: true });
     mkdirSync(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
     const add = (name: string, data: string | Buffer) =>
@@ -160,7 +161,17 @@ export class SessionFiles {
     if (careful_pumps) {
       for (const name of Object.values(spoolNames)) add(`${name}.piece`, piece);
     }
-    renameSync(temporary, dir);
+    try {
+      renameSync(temporary, dir);
+      return true;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
+      add('launch.json', `${JSON.stringify({ ...launch, boot_id: '' })}\n`);
+      renameSync(join(temporary, 'launch.json'), join(dir, 'launch.json'));
+      rmSync(temporary, { recursive: true });
+      return false;
+    }
   }
 
   /** Deletes a directory that no process uses any longer. Returns false if something is left: see `removeKnown`. */

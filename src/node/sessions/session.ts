@@ -342,6 +342,10 @@ export class LocalSession {
    */
   async #endUnstarted(): Promise<void> {
     const unclaimed = this.files.claim();
+    if (!unclaimed && this.#file.boot_id !== this.#host.boot_id) {
+      // The command may have run: a power failure can lose the handle and keep the claim.
+      return this.#finish(this.#withoutProcesses(failed('host_restarted', null)));
+    }
     if (!unclaimed) {
       // The wrapper died between claim and handle. Whatever it had started must not keep running unnoticed.
       await this.#processes.end(0, { with_helpers: true });

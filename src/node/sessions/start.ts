@@ -67,8 +67,9 @@ export class SessionStarter {
     if (!disk.space().starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
     await node.sandbox?.check();
-    const { session, file, variables } = await this.#create(launch, cancelled);
-    await session.open(true, node.watches !== false);
+    const { session, is_new, file, variables } = await this.#create(launch, cancelled);
+    await session.open(is_new, node.watches !== false);
+    if (!is_new) return session;
     failpoint('claim');
     try {
       const confinement = await this.#confine(launch, variables);
@@ -122,10 +123,13 @@ export class SessionStarter {
       );
       // Nothing may wait between this check and `onCreated`, from which on a stop finds the session.
       if (cancelled.aborted) throw problems.sessionNotFound();
-      SessionFiles.create(dir, join(root, `.${id}.tmp`), file, environment, careful);
-      const session = new LocalSession(id, new SessionFiles(dir), file, [], host);
+      const is_new = SessionFiles.create(dir, join(root, `.${id}.tmp`), file, environment, careful);
+      const files = new SessionFiles(dir);
+      const session = is_new
+        ? new LocalSession(id, files, file, [], host)
+        : new LocalSession(id, files, { ...file, boot_id: '' }, files.readFacts(), host);
       onCreated(session);
-      return { session, file, variables };
+      return { session, is_new, file, variables };
     } catch (error) {
       dropToken(id);
       if (launch.step_input !== undefined) await steps.drop(id);
