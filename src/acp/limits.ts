@@ -22,6 +22,10 @@ export const limits = {
   subagent_id_chars_max: 256,
   /** Longest name of a sub-agent. */
   subagent_text_chars_max: 200,
+  /** Names of the fields that are left out of a tool call. */
+  omitted_fields_max: 10,
+  /** Longest of these names. */
+  omitted_field_chars_max: 100,
   /** Options of one permission request. */
   review_options_max: 100,
   /** Longest message of an elicitation. */

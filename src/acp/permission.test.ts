@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { limits } from './limits.ts';
 import { readPermission } from './permission.ts';
+import { readOmittedFields } from './tool-calls.ts';
 
 const allow = { optionId: 'yes', name: 'Yes', kind: 'allow_once' };
 
@@ -31,6 +32,9 @@ test('rejects a request that nobody could answer', () => {
   expect(readPermission({ options: many })).toBeNull();
   expect(readPermission({ options: [allow, { ...allow, kind: 'reject_once' }] })).toBeNull();
   expect(readPermission({ options: [long] })).toBeNull();
+  const id = 'x'.repeat(sharedLimits.acp_text_chars_max - 2);
+  const large = Array.from({ length: 20 }, (_, n) => ({ optionId: `${id}${n}` }));
+  expect(readPermission({ options: large })).toBeNull();
 });
 
 test('keeps the parts of an oversized tool call that fit', () => {
@@ -41,7 +45,10 @@ test('keeps the parts of an oversized tool call that fit', () => {
     title: 'Edit',
     rawInput: 'y'.repeat(limits.acp_state_list_chars_max),
   };
-  expect(readPermission({ options: [], toolCall })?.tool_call).toEqual({ toolCallId: 'c', title: 'Edit' });
+  const kept_fields = readPermission({ options: [], toolCall })!.tool_call;
+  expect(kept_fields).toMatchObject({ toolCallId: 'c', title: 'Edit' });
+  expect(Object.keys(kept_fields)).toEqual(['toolCallId', 'title', '_meta']);
+  expect(readOmittedFields(kept_fields)).toEqual(['content', 'rawInput']);
   const many = Object.fromEntries(Array.from({ length: 200_000 }, (_, i) => [`k${i}`, i]));
   const kept = readPermission({ options: [], toolCall: many })!.tool_call;
   expect(JSON.stringify(kept).length).toBeLessThan(2 * limits.acp_state_list_chars_max);

@@ -1,13 +1,14 @@
 /** Parses an agent's permission request, keeping what fits into an event. */
 
 import { limits as sharedLimits } from '../base/limits.ts';
-import { type Fields, isRecord } from './json.ts';
+import { fits } from './fitting.ts';
+import { asRecord, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
 import { truncate } from './message.ts';
 import { type OfferedOption, readOption } from './tool-calls.ts';
 
 export interface Permission {
-  /** ACP's tool call, unchanged. If it is too large for an event, the parts that fit. */
+  /** ACP's tool call, unchanged. If it is too large for an event, shortened like by `shortenToolCall`. */
   tool_call: Fields;
   /** In the agent's order. */
   options: OfferedOption[];
@@ -19,8 +20,8 @@ export function readPermission(params: unknown): Permission | null {
   const { toolCall } = params;
   if (params.options.length > limits.review_options_max) return null;
   const options = params.options.flatMap((option) => readShortOption(option) ?? []);
-  if (options.length < params.options.length || isAmbiguous(options)) return null;
-  return { tool_call: isRecord(toolCall) ? keepFittingFields(toolCall) : {}, options };
+  if (options.length < params.options.length || !fits(options) || isAmbiguous(options)) return null;
+  return { tool_call: isRecord(toolCall) ? fitIntoEvent(toolCall) : {}, options };
 }
 
 /** Null if the option cannot be chosen because its id is missing or too long. A shortened id would be a different one. */
@@ -36,14 +37,25 @@ function isAmbiguous(options: readonly OfferedOption[]): boolean {
   return options.some(({ option_id, kind }) => kinds.get(option_id) !== kind);
 }
 
-function keepFittingFields(tool_call: Fields): Fields {
+function fitIntoEvent(tool_call: Fields): Fields {
   if (JSON.stringify(tool_call).length <= sharedLimits.acp_payload_bytes_max) return tool_call;
-  let remaining_chars = limits.acp_state_list_chars_max;
+  return shortenToolCall(tool_call, limits.acp_state_list_chars_max);
+}
+
+/** The fields of a tool call that fit. If any are missing, `_meta.svc.omitted` names the first ones (`readOmittedFields`). */
+export function shortenToolCall(tool_call: Fields, chars_max: number): Fields {
+  let remaining_chars = chars_max;
+  const omitted: string[] = [];
   const fields = Object.entries(tool_call).filter(([key, value]) => {
     const chars = key.length + JSON.stringify(value).length;
-    if (chars > remaining_chars) return false;
+    if (chars > remaining_chars) {
+      if (omitted.length < limits.omitted_fields_max)
+        omitted.push(key.slice(0, limits.omitted_field_chars_max));
+      return false;
+    }
     remaining_chars -= chars;
     return true;
   });
-  return Object.fromEntries(fields);
+  const kept = Object.fromEntries(fields);
+  return omitted.length === 0 ? kept : { ...kept, _meta: { ...asRecord(kept._meta), svc: { omitted } } };
 }

@@ -51,6 +51,12 @@ export function readToolCall(value: unknown): ToolCall {
   };
 }
 
+/** The fields that svc left out of the tool call of a review, because they were too large. */
+export function readOmittedFields({ _meta }: Fields): string[] {
+  const { omitted } = asRecord(asRecord(_meta).svc);
+  return Array.isArray(omitted) ? omitted.filter((name) => typeof name === 'string') : [];
+}
+
 function readLocations(locations: readonly unknown[]): Location[] {
   return asRecords(locations).flatMap(({ path, line }) =>
     typeof path === 'string' ? [{ path, line: asNumber(line) }] : [],

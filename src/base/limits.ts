@@ -40,7 +40,7 @@ export const limits = {
   idempotency_keep_ms: 24 * 60 * 60 * 1000,
   /** Default page size. */
   page_items_default: 100,
-  /** Agents, or runs of all teams, in a list without pages. */
+  /** Agents, runs of all teams, reviews or elicitations in a list without pages. */
   plain_list_items_max: 1_000,
   /** Default of `limits.streams_per_user`: open event streams of one user. */
   streams_per_user: 100,

@@ -13,7 +13,7 @@ import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { findAgent, findSession, updateAgent } from '../agents/queries/agents.ts';
-import { pendingElicitations } from '../elicitations/queries.ts';
+import { hasPendingElicitation } from '../elicitations/queries.ts';
 import { abandonElicitations } from '../elicitations/rows.ts';
 import { abandonReviews } from '../reviews/rows.ts';
 import {
@@ -74,7 +74,7 @@ export class Conversations {
           // An unreachable node cannot deliver an answer.
           if (transaction.agent.stale_since !== null) return setSilenceTimer(transaction);
           // The agent asks for input before it responds, and waits for a person.
-          if ((await pendingElicitations(tx, transaction.agent.num, transaction.session.num)).length > 0) {
+          if (await hasPendingElicitation(tx, transaction.agent.num, transaction.session.num)) {
             return setSilenceTimer(transaction);
           }
           if (applying) return reportBlocked(transaction, 'permission_mode_unconfirmed', UNCONFIRMED);

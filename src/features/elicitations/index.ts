@@ -2,7 +2,7 @@
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Feature } from '../feature.ts';
 import { elicitationHandlers } from './http.ts';
-import { pendingElicitations } from './queries.ts';
+import { hasPendingElicitation } from './queries.ts';
 import { Elicitations } from './service.ts';
 
 export function openElicitations(agents: AgentsFeature): Feature & { elicitations: Elicitations } {
@@ -17,7 +17,7 @@ export function openElicitations(agents: AgentsFeature): Feature & { elicitation
     timers: elicitations.timers(),
     session: {
       onStdinWritten: (session_id, length) => elicitations.written(session_id, length),
-      awaitsAnswer: async (...session) => (await pendingElicitations(...session)).length > 0,
+      awaitsAnswer: hasPendingElicitation,
     },
   };
 }

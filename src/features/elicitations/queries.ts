@@ -1,5 +1,5 @@
 /** Queries about elicitations. Rules are in `features/elicitations/service.ts`. */
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import { type Insertable, type Selectable, sql as sqlText, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -69,6 +69,25 @@ const pending = preparedQuery((sql, agent_num: number, session_num: number) =>
     .orderBy('elicitations.num'),
 );
 
+const onePending = preparedQuery((sql, agent_num: number, session_num: number) =>
+  sql
+    .selectFrom('elicitations')
+    .select('num')
+    .where('agent_num', '=', agent_num)
+    .where('session_num', '=', session_num)
+    .where('status', '=', sqlText.lit('pending'))
+    .limit(1),
+);
+
+/** Whether any elicitation of the session is pending. Runs with every message of an agent. */
+export async function hasPendingElicitation(
+  reader: Reader,
+  agent_num: number,
+  session_num: number,
+): Promise<boolean> {
+  return (await reader.get(onePending(reader, agent_num, session_num))) !== undefined;
+}
+
 /** The pending elicitations of a session, oldest first. */
 export function pendingElicitations(
   reader: Reader,
@@ -76,6 +95,22 @@ export function pendingElicitations(
   session_num: number,
 ): Promise<ElicitationRow[]> {
   return reader.all(pending(reader, agent_num, session_num));
+}
+
+/** Deletes the agent's elicitations that ended without an answer, except for the newest `keep`. */
+export async function deleteWithdrawnElicitations(tx: Tx, agent_num: number, keep: number): Promise<void> {
+  const withdrawn = tx.sql
+    .selectFrom('elicitations')
+    .select('num')
+    .where('agent_num', '=', agent_num)
+    .where('status', '=', 'cancelled')
+    .where('answered_by', 'is', null)
+    .where('delivery', 'is', null);
+  const newest = await tx.get(withdrawn.orderBy('num', 'desc').limit(1).offset(keep));
+  if (!newest) return;
+  await tx.run(
+    tx.sql.deleteFrom('elicitations').where('num', 'in', withdrawn.where('num', '<=', newest.num)),
+  );
 }
 
 /** Answers of one session that are not delivered yet. */

@@ -19,8 +19,8 @@ export interface AgentRequestFilter<Status> {
 }
 
 /**
- * A page of requests, newest first. Without a limit and a cursor: all pending ones, and at most one page of the others.
- * `list` returns rows, newest first.
+ * A page of requests, newest first. Without a limit and a cursor: at most one page of any, and further pending ones, up to
+ * `limits.plain_list_items_max` in all. `list` returns rows, newest first.
  */
 export async function pageOfRequests<Status extends string, Row extends { num: number }, Item>(
   list: (filter: AgentRequestFilter<Status | 'pending'>) => Promise<Row[]>,
@@ -28,16 +28,19 @@ export async function pageOfRequests<Status extends string, Row extends { num: n
   request: PageRequest,
   shape: (row: Row) => Item,
 ): Promise<Page<Item>> {
+  const keyOf = (row: Row) => [row.num];
   if (request.limit !== undefined || request.cursor !== undefined) {
     const limit = request.limit ?? limits.page_items_default;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    return page(await list({ ...filter, before_num, limit: limit + 1 }), limit, shape, (row) => [row.num]);
+    return page(await list({ ...filter, before_num, limit: limit + 1 }), limit, shape, keyOf);
   }
   const newest = await list({ ...filter, limit: limits.page_items_max });
-  if (filter.status !== undefined && filter.status !== 'pending') return { items: newest.map(shape) };
-  const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
-  const older = await list({ ...filter, status: 'pending', before_num: last_num });
-  return { items: [...newest, ...older].map(shape) };
+  const is_complete = newest.length < limits.page_items_max;
+  if (is_complete || (filter.status ?? 'pending') !== 'pending') return { items: newest.map(shape) };
+  const before_num = newest.at(-1)!.num;
+  const limit = limits.plain_list_items_max;
+  const older = await list({ ...filter, status: 'pending', before_num, limit: limit + 1 - newest.length });
+  return page([...newest, ...older], limit, shape, keyOf);
 }
 
 /**

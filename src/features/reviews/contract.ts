@@ -24,9 +24,10 @@ const reviewRecord = z
       })
       .nullable()
       .meta({ description: 'The sub-agent that asks; null: the agent itself.' }),
-    tool_call: z
-      .record(z.string(), z.unknown())
-      .meta({ description: 'The tool call, as the agent sent it.' }),
+    tool_call: z.record(z.string(), z.unknown()).meta({
+      description:
+        "The tool call, as the agent sent it. If it is too large, or the agent's pending reviews together are, it lacks fields, and `_meta.svc.omitted` names the first of them. The agent's log has the whole request.",
+    }),
     options: z
       .array(z.object({ option_id: z.string(), name: z.string(), kind: z.string() }))
       .meta({ description: "The options, unchanged and in the agent's order." }),
@@ -56,13 +57,15 @@ export const reviewRoutes = {
     action: 'reviews.list',
     tag: 'Reviews',
     summary: 'List permission reviews, newest first',
-    description:
-      'Lists those that the caller may answer. Without `limit` and `cursor`: all pending ones, and the newest 200 of the others.',
+    description: `Lists those that the caller may answer. Without \`limit\` and \`cursor\`: the newest ${limits.page_items_max}, and further pending ones up to ${limits.plain_list_items_max} in all; if there are more, \`X-Next-Cursor\` has the cursor of the next page.`,
     query: z.object({
       ...pageQuery,
       status: z.enum(reviewStatuses).optional(),
       agent_id: z.string().optional(),
     }),
+    answer_headers: {
+      'X-Next-Cursor': 'If a plain array is incomplete: the cursor of the next page.',
+    },
     answers: { 200: list(reviewRecord) },
   }),
   getReview: route({

@@ -2,7 +2,7 @@
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import { reviewHandlers } from './http.ts';
-import { pendingReviews, renameInReviews } from './queries.ts';
+import { hasPendingReview, renameInReviews } from './queries.ts';
 import type { ReviewRouting } from './routing.ts';
 import { Reviews } from './service.ts';
 
@@ -33,7 +33,7 @@ export function openReviews({ settings, extensions, metrics }: Core, agents: Age
     extensions: { onUserRenamed: renameInReviews },
     session: {
       onStdinWritten: (session_id, length) => reviews.written(session_id, length),
-      awaitsAnswer: async (...session) => (await pendingReviews(...session)).length > 0,
+      awaitsAnswer: hasPendingReview,
     },
   };
 }

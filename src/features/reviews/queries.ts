@@ -1,7 +1,7 @@
 /** SQL for permission reviews. The rules are in `features/reviews/service.ts`. */
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import { type Insertable, type Kysely, type Selectable, sql as sqlText, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
-import { preparedInsert, preparedUpdate } from '../../store/prepared-query.ts';
+import { preparedInsert, preparedQuery, preparedUpdate } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
@@ -69,15 +69,67 @@ export function listReviews(reader: Reader, filter: ReviewFilter): Promise<Revie
   return reader.all(query);
 }
 
-/** Pending reviews of one session, oldest first. */
-export function pendingReviews(reader: Reader, agent_num: number, session_num: number): Promise<ReviewRow[]> {
-  return reader.all(
-    reviewQuery(reader)
-      .where('reviews.agent_num', '=', agent_num)
-      .where('reviews.session_num', '=', session_num)
-      .where('reviews.status', '=', 'pending')
-      .orderBy('reviews.num'),
+/** Pending reviews of one session, oldest first. `request_id`: only those of the request, whose id is JSON. */
+export function pendingReviews(
+  reader: Reader,
+  agent_num: number,
+  session_num: number,
+  request_id?: string,
+): Promise<ReviewRow[]> {
+  let query = reviewQuery(reader)
+    .where('reviews.agent_num', '=', agent_num)
+    .where('reviews.session_num', '=', session_num)
+    // A literal, because the partial index of pending reviews covers only this.
+    .where('reviews.status', '=', sqlText.lit('pending'))
+    .orderBy('reviews.num');
+  if (request_id !== undefined) query = query.where('reviews.request_id', '=', request_id);
+  return reader.all(query);
+}
+
+const pendingOfSession = (sql: Kysely<Tables>, agent_num: number, session_num: number) =>
+  sql
+    .selectFrom('reviews')
+    .where('agent_num', '=', agent_num)
+    .where('session_num', '=', session_num)
+    .where('status', '=', sqlText.lit('pending'));
+
+const onePending = preparedQuery((sql, agent_num: number, session_num: number) =>
+  pendingOfSession(sql, agent_num, session_num).select('num').limit(1),
+);
+
+/** Whether any review of the session is pending. Runs with every message of an agent. */
+export async function hasPendingReview(
+  reader: Reader,
+  agent_num: number,
+  session_num: number,
+): Promise<boolean> {
+  return (await reader.get(onePending(reader, agent_num, session_num))) !== undefined;
+}
+
+/** Total length of the tool calls of the session's pending reviews. */
+export async function pendingToolCallChars(
+  reader: Reader,
+  agent_num: number,
+  session_num: number,
+): Promise<number> {
+  const lengths = pendingOfSession(reader.sql, agent_num, session_num).select(
+    sqlText<number>`length(tool_call)`.as('chars'),
   );
+  return (await reader.all(lengths)).reduce((sum, { chars }) => sum + chars, 0);
+}
+
+/** Deletes the agent's reviews that ended without an answer, except for the newest `keep`. */
+export async function deleteWithdrawnReviews(tx: Tx, agent_num: number, keep: number): Promise<void> {
+  const withdrawn = tx.sql
+    .selectFrom('reviews')
+    .select('num')
+    .where('agent_num', '=', agent_num)
+    .where('status', '=', 'cancelled')
+    .where('answered_by', 'is', null)
+    .where('delivery', 'is', null);
+  const newest = await tx.get(withdrawn.orderBy('num', 'desc').limit(1).offset(keep));
+  if (!newest) return;
+  await tx.run(tx.sql.deleteFrom('reviews').where('num', 'in', withdrawn.where('num', '<=', newest.num)));
 }
 
 /** Answers of one session that are not delivered yet. */

@@ -1,15 +1,18 @@
 /** Creates and ends an agent's reviews. There is one row per request, written before anyone sees the request. */
 import type { RequestId } from '../../acp/message.ts';
-import type { Permission } from '../../acp/permission.ts';
+import { type Permission, shortenToolCall } from '../../acp/permission.ts';
 import type { ReceivedRequest } from '../../acp/state.ts';
 import type { Requester } from '../../acp/subagents.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
+import { limits } from './limits.ts';
 import {
+  deleteWithdrawnReviews,
   findReview,
   insertReview,
   pendingReviews,
+  pendingToolCallChars,
   queuedReviews,
   type ReviewRow,
   toReview,
@@ -29,7 +32,7 @@ export async function openReview(
   routing: ReviewRouting,
 ): Promise<void> {
   const { tx, agent, session, now, core } = transaction;
-  const { tool_call, options } = permission;
+  const { options } = permission;
   const id = transaction.reviewId(request.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
   const first = firstRoute(await routing.participants(tx, agent), agent);
@@ -39,7 +42,7 @@ export async function openReview(
     session_num: session.num,
     request_id: JSON.stringify(request.id),
     subagent: requester && transaction.redactJson(JSON.stringify(requester)),
-    tool_call: transaction.redactJson(JSON.stringify(tool_call)),
+    tool_call: transaction.redactJson(await storedToolCall(transaction, permission)),
     // The ids are not redacted, because they are sent back to the agent unchanged.
     options: JSON.stringify(options.map((option) => ({ ...option, name: transaction.redact(option.name) }))),
     status: 'pending',
@@ -51,8 +54,24 @@ export async function openReview(
   if (expires_at !== null) await core.timers.set(tx, 'review_deadline', id, expires_at, {});
   if (first.routed_to !== null) await awaitLeader(core, routing, tx, (await findReview(tx, id))!);
   await core.facts.record(tx, 'review_opened', id, { review_id: id, agent_id: agent.id });
+  if (request.number % limits.requests_per_cleanup === 0) await deleteOldWithdrawn(tx, agent.num);
   transaction.publishAtEnd();
   await publishReview(core, tx, id);
+}
+
+/** As JSON. In full, unless the session's pending reviews are already so large that lists of them would be too large. */
+async function storedToolCall(
+  { tx, agent, session }: AcpTransaction,
+  { tool_call }: Permission,
+): Promise<string> {
+  const json = JSON.stringify(tool_call);
+  if (json.length <= limits.short_tool_call_chars_max) return json;
+  const chars = json.length + (await pendingToolCallChars(tx, agent.num, session.num));
+  return chars <= limits.pending_tool_calls_chars_max ? json : shortened(tool_call);
+}
+
+function shortened(tool_call: Permission['tool_call']): string {
+  return JSON.stringify(shortenToolCall(tool_call, limits.short_tool_call_chars_max));
 }
 
 /**
@@ -62,8 +81,8 @@ export async function openReview(
 export async function withdrawReviews(transaction: AcpTransaction, id: RequestId): Promise<void> {
   const { tx, agent, session, core } = transaction;
   const request_id = JSON.stringify(id);
-  for (const row of await pendingReviews(tx, agent.num, session.num)) {
-    if (row.request_id === request_id) await closeReview(core, tx, row, { status: 'cancelled' });
+  for (const row of await pendingReviews(tx, agent.num, session.num, request_id)) {
+    await closeWithdrawn(core, tx, row);
   }
   for (const row of await queuedReviews(tx, session.num)) {
     if (row.request_id !== request_id) continue;
@@ -80,13 +99,25 @@ export async function abandonReviews(
   agent_num: number,
   session_num: number,
 ): Promise<void> {
-  for (const row of await pendingReviews(tx, agent_num, session_num)) {
-    await closeReview(core, tx, row, { status: 'cancelled' });
-  }
+  for (const row of await pendingReviews(tx, agent_num, session_num)) await closeWithdrawn(core, tx, row);
+  await deleteOldWithdrawn(tx, agent_num);
   for (const row of await queuedReviews(tx, session_num)) {
     await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
     await markUndeliverable(core, tx, row, 'the agent ended');
   }
+}
+
+/** Nobody has to decide any more, so the review no longer needs all of the tool call. */
+async function closeWithdrawn(core: AgentCore, tx: Tx, row: ReviewRow): Promise<void> {
+  const { tool_call } = row;
+  const changes = tool_call.length > limits.short_tool_call_chars_max && {
+    tool_call: shortened(JSON.parse(tool_call)),
+  };
+  await closeReview(core, tx, row, { status: 'cancelled', ...changes });
+}
+
+function deleteOldWithdrawn(tx: Tx, agent_num: number): Promise<void> {
+  return deleteWithdrawnReviews(tx, agent_num, limits.withdrawn_requests_max);
 }
 
 /** Ends a review in the caller's transaction, and publishes it. */

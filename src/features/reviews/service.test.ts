@@ -1,8 +1,12 @@
 /** Permission reviews, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Reader } from '../../store/store.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { loadAcpState, storeAcpState } from '../agents/queries/acp-state.ts';
+import { findSession } from '../agents/queries/agents.ts';
+import { limits } from './limits.ts';
 import type { Review } from './rules.ts';
 import type { ReviewAnswer } from './service.ts';
 
@@ -309,6 +313,58 @@ test('an answer that reached its agent while the plane was down is not reported 
   await fixture.until(id, 'completed');
   await vi.waitFor(async () => expect(await fixture.errors(id)).toEqual(['turn_lost']), SOON);
   expect(await get(review!.id)).toMatchObject({ status: 'answered', delivery: 'written' });
+});
+
+test('requests that are too large together are shortened and say so, also once they are withdrawn', async () => {
+  const { acp } = await prompted();
+  const large = { toolCallId: 'c1', title: 'Run', rawInput: { command: 'ls' }, content: 'x'.repeat(900_000) };
+  for (let n = 0; n < 3; n++) acp.requestPermission(n, [option('y', 'allow_once')], '', { toolCall: large });
+  const short = { toolCallId: 'c1', title: 'Run', rawInput: { command: 'ls' } };
+  const shortened = { ...short, _meta: { svc: { omitted: ['content'] } } };
+  const stored = await reviews(3);
+  expect(stored.map(({ tool_call }) => tool_call)).toEqual([large, large, shortened]);
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 0 } });
+  await vi.waitFor(async () => expect((await get(stored[0]!.id)).status).toBe('cancelled'), SOON);
+  expect((await get(stored[0]!.id)).tool_call).toEqual(shortened);
+  acp.requestPermission(3, [option('y', 'allow_once')], '', { toolCall: large });
+  expect((await reviews(4))[3]!.tool_call).toEqual(large);
+});
+
+test('old requests that were withdrawn are deleted; answered and pending ones are kept', async () => {
+  const { acp } = await prompted();
+  for (const id of ['answered', 'withdrawn', 'pending']) acp.requestPermission(id);
+  const [answered, withdrawn, pending] = await reviews(3);
+  await respond(answered!.id, { option_id: 'once' });
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'withdrawn' } });
+  await vi.waitFor(async () => expect((await get(withdrawn!.id)).status).toBe('cancelled'), SOON);
+  await fixture.store.write(async (tx) => {
+    const { num: _, ...row } = (await tx.get(
+      tx.sql.selectFrom('reviews').selectAll().where('id', '=', withdrawn!.id),
+    ))!;
+    for (let n = 1; n <= limits.withdrawn_requests_max; n++) {
+      await tx.run(tx.sql.insertInto('reviews').values({ ...row, id: `rev_${n}` }));
+    }
+    const session = (await findSession(tx, acp.session_id))!;
+    const state = await loadAcpState(tx, session.num);
+    await storeAcpState(tx, session.num, { ...state, received_count: limits.requests_per_cleanup - 1 });
+  });
+  const idsOf = async (status: Review['status']) => {
+    const query = (reader: Reader) =>
+      reader.all(
+        reader.sql.selectFrom('reviews').select('id').where('status', '=', status).orderBy('num', 'desc'),
+      );
+    return (await fixture.store.read(query)).map(({ id }) => id);
+  };
+  acp.requestPermission('next');
+  await vi.waitFor(async () => expect(await idsOf('pending')).toHaveLength(2), SOON);
+  expect(await idsOf('pending')).toContain(pending!.id);
+  expect(await idsOf('answered')).toEqual([answered!.id]);
+  const kept = await idsOf('cancelled');
+  expect(kept).toHaveLength(limits.withdrawn_requests_max);
+  expect(kept).not.toContain(withdrawn!.id);
+  fixture.node.end(acp.session_id, 0);
+  await vi.waitFor(async () => expect(await idsOf('pending')).toEqual([]), SOON);
+  expect(await idsOf('cancelled')).toHaveLength(limits.withdrawn_requests_max);
 });
 
 test('requests with the same id are separate, until the agent withdraws the id', async () => {

@@ -236,6 +236,12 @@ function Asked({
           The request is too large to show ({review.too_large} bytes). Open the agent's Events tab.
         </p>
       )}
+      {review.omitted.length > 0 && (
+        <p className="break-words text-needs">
+          The request is too large to show in full. It lacks{' '}
+          <bdi>{escapeHidden(review.omitted.join(', '))}</bdi>. Open the agent's Events tab.
+        </p>
+      )}
       <Evidence call={call} workdir={agent?.workdir} />
     </>
   );

@@ -111,3 +111,13 @@ test('a sub-agent’s review names the sub-agent, with hidden characters made vi
   expect(requesterText({ ...requester, name: null })).toBe('asked by sub-agent s1');
   expect(requesterText({ ...requester, unknown_session: true })).toBe('asked in an unknown session, s1');
 });
+
+test('a shortened record says what it lacks, unless the log has all of it', () => {
+  const tool_call = { toolCallId: '1', title: 'npm publish', _meta: { svc: { omitted: ['content'] } } };
+  const shortened = review({ tool_call });
+  expect(toReviewView(shortened).omitted).toEqual(['content']);
+  const whole = { ...item, call: { ...item.call, content_cut: 7 } };
+  expect(viewOfItem(whole, 'agt_1', shortened)).toMatchObject({ omitted: [], call: { content_cut: 7 } });
+  const no_log = viewOfItem({ ...whole, too_large: 2_000_000 }, 'agt_1', shortened);
+  expect(no_log).toMatchObject({ omitted: ['content'], call: { content_cut: 0 } });
+});

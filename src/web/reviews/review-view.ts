@@ -2,7 +2,7 @@
  * A permission review as its card shows it, from the list of reviews or from an agent's log (pure). The record in the list
  * is authoritative; the log is used for reviews that are no longer listed.
  */
-import { readToolCall } from '../../acp/tool-calls.ts';
+import { readOmittedFields, readToolCall } from '../../acp/tool-calls.ts';
 import { type Call, mergeCall } from '../../acp/transcript/calls.ts';
 import type { Option, Permission, Requester } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
@@ -32,6 +32,8 @@ export interface ReviewView {
   readonly undeliverable: boolean;
   /** Its size in bytes, if the request was too large to keep. */
   readonly too_large: number | null;
+  /** Fields of the call that are missing, because they were too large to keep. */
+  readonly omitted: readonly string[];
 }
 
 export function toReviewView(review: ReviewRecord): ReviewView {
@@ -49,6 +51,7 @@ export function toReviewView(review: ReviewRecord): ReviewView {
     settled: toSettled(review),
     undeliverable: review.delivery === 'undeliverable',
     too_large: null,
+    omitted: readOmittedFields(review.tool_call),
   };
 }
 
@@ -67,7 +70,7 @@ export function viewOfItem(item: Permission, agent_id: string, review: ReviewRec
   const settled = itemSettled(item);
   const settled_at = item.settled_ts === null ? null : item.settled_ts * 1000;
   if (review) {
-    const view = toReviewView(review);
+    const view = withWholeCall(toReviewView(review), item);
     if (view.settled || !settled) return view;
     return { ...view, settled, settled_at };
   }
@@ -85,7 +88,13 @@ export function viewOfItem(item: Permission, agent_id: string, review: ReviewRec
     settled,
     undeliverable: item.undeliverable,
     too_large: item.too_large,
+    omitted: [],
   };
+}
+
+/** The log may have the fields that the record lacks. */
+function withWholeCall(view: ReviewView, { call, too_large }: Permission): ReviewView {
+  return view.omitted.length === 0 || too_large !== null ? view : { ...view, call, omitted: [] };
 }
 
 function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {

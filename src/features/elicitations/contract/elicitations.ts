@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { id, list, pageQuery, time } from '../../../api/fields.ts';
 import { route } from '../../../api/route.ts';
+import { limits } from '../../../base/limits.ts';
 import { deliveries } from '../../reviews/rules.ts';
 import {
   elicitationActions,
@@ -80,13 +81,15 @@ export const elicitationRoutes = {
     action: 'reviews.list',
     tag: 'Elicitations',
     summary: 'List elicitations, newest first',
-    description:
-      'Lists those that the caller may answer. Without `limit` and `cursor`: all pending ones, and the newest 200 of the others.',
+    description: `Lists those that the caller may answer. Without \`limit\` and \`cursor\`: the newest ${limits.page_items_max}, and further pending ones up to ${limits.plain_list_items_max} in all; if there are more, \`X-Next-Cursor\` has the cursor of the next page.`,
     query: z.object({
       ...pageQuery,
       status: z.enum(elicitationStatuses).optional(),
       agent_id: z.string().optional(),
     }),
+    answer_headers: {
+      'X-Next-Cursor': 'If a plain array is incomplete: the cursor of the next page.',
+    },
     answers: { 200: list(elicitationRecord) },
   }),
   getElicitation: route({

@@ -1,7 +1,7 @@
-/** A permission review as people read it before they answer (pure): it shows the agent's whole request. */
+/** A permission review as people read it before they answer (pure): it shows the whole request, or says what it lacks. */
 import { blockText } from '../../../acp/blocks.ts';
 import { asString, isRecord } from '../../../acp/json.ts';
-import { readContent, readToolCall } from '../../../acp/tool-calls.ts';
+import { readContent, readOmittedFields, readToolCall } from '../../../acp/tool-calls.ts';
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import { formatSpan } from '../../../cli/span.ts';
 import { printable, printableLines } from '../../../cli/terminal.ts';
@@ -34,6 +34,7 @@ export function reviewLines(review: ReviewRecord, agent: AgentRecord, now_ms: nu
     ...inputLines(call.raw_input),
     ...contentLines(call.content),
     ...diffLines(call.content),
+    ...omittedLines(review),
     { text: options.length === 0 ? 'options: none' : 'options' },
     ...optionLines(options),
     ...(review.status === 'pending' ? commandLines(review) : []),
@@ -57,6 +58,14 @@ export function waitText(
 export function subagentText({ id, name, unknown_session }: NonNullable<ReviewRecord['subagent']>): string {
   if (unknown_session) return `unknown session ${id}`;
   return name === null ? `sub-agent ${id}` : `sub-agent ${name}`;
+}
+
+/** What people do not see here. */
+function omittedLines({ tool_call, agent_id }: ReviewRecord): Line[] {
+  const omitted = readOmittedFields(tool_call).map(printable);
+  if (omitted.length === 0) return [];
+  const text = `too large to show in full, without ${omitted.join(', ')}; see svc logs ${agent_id} --json`;
+  return [{ text, style: 'yellow' }];
 }
 
 function formatAnswer({ options, option_id, answered_by, delivery }: ReviewRecord): string {

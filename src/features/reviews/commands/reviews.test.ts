@@ -80,6 +80,13 @@ test('a review of a sub-agent shows who asks', async () => {
   expect((await cli('show', 'rev_1')).stdout).toContain('\nasker    sub-agent explorer\\x1b\n');
 });
 
+test('show says which parts of the request are missing', async () => {
+  const tool_call = { title: 'Write', _meta: { svc: { omitted: ['content', 'raw\x1bInput'] } } };
+  await open([review({ tool_call })]);
+  const missing = 'without content, raw\\x1bInput; see svc logs agt_1 --json';
+  expect((await cli('show', 'rev_1')).stdout).toContain(`too large to show in full, ${missing}\n`);
+});
+
 test('show prints everything that the agent wants to do', async () => {
   const tool_call = {
     title: 'Write \x1b[2Ja.ts',
