@@ -23,7 +23,10 @@ class Session {
 
   /** The agent's answer to our last open request. */
   answers(result: unknown, error?: { code: number; message: string }): this {
-    const { id } = this.state.asked.at(-1)!;
+    return this.receiveAnswer(this.state.asked.at(-1)!.id, result, error);
+  }
+
+  receiveAnswer(id: RequestId, result: unknown, error?: { code: number; message: string }): this {
     return this.#take('from_agent', { kind: 'response', id, ...(error ? { error } : { result }) });
   }
 
@@ -181,6 +184,24 @@ test('a session that needs a sign-in opens after the sign-in', () => {
     .sendRequest(AGENT_METHODS.session_resume, { sessionId: 'old' })
     .answers(null, signIn);
   expect(resumed.state).toMatchObject({ phase: 'auth_required', acp_session_id: null });
+});
+
+test('a late answer to a sign-in that was repeated counts only if the agent accepts it', () => {
+  const twice = () =>
+    begun()
+      .sendRequest(AGENT_METHODS.session_new)
+      .answers(null, signIn)
+      .sendRequest(AGENT_METHODS.authenticate, {}, 'old')
+      .sendRequest(AGENT_METHODS.authenticate, {}, 'new');
+  const refused = twice().receiveAnswer('old', null, refusal);
+  expect(refused.state.phase).toBe('authenticating');
+  expect(refused.receiveAnswer('new', {}).state.phase).toBe('opening');
+  expect(twice().receiveAnswer('new', null, refusal).receiveAnswer('old', {}).state.phase).toBe('opening');
+  const late = twice().receiveAnswer('old', {}).receiveAnswer('new', null, refusal);
+  expect(late.state.phase).toBe('opening');
+  expect(late.events.map(({ kind }) => kind)).toEqual(['answered']);
+  const both = twice().receiveAnswer('old', {}).receiveAnswer('new', {});
+  expect(both.events.map(({ kind }) => kind)).toEqual(['answered']);
 });
 
 test('a session continues after a second sign-in', () => {

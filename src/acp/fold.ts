@@ -230,12 +230,7 @@ function afterResponse(
         ? fail(state, 'acp_initialize_failed', error.message)
         : initialized(state, sent_request, result);
     case AGENT_METHODS.authenticate:
-      return error
-        ? { state: { ...state, phase: 'auth_required' }, events: [] }
-        : {
-            state: { ...state, phase: state.acp_session_id === null ? 'opening' : 'ready' },
-            events: [{ kind: 'authenticated' }],
-          };
+      return error ? signInRefused(state) : signedIn(state);
     case AGENT_METHODS.session_new:
     case AGENT_METHODS.session_load:
     case AGENT_METHODS.session_resume:
@@ -252,6 +247,22 @@ function afterResponse(
       return { state: { ...state, ...configured(readSettings(result)) }, events: [] };
   }
   return { state, events: [] };
+}
+
+/** A later attempt that has not been answered still counts. */
+function signInRefused(state: AcpState): AfterResponse {
+  const continues = state.asked.some(({ method }) => method === AGENT_METHODS.authenticate);
+  if (state.phase !== 'authenticating' || continues) return { state, events: [] };
+  return { state: { ...state, phase: 'auth_required' }, events: [] };
+}
+
+/** Another attempt may have succeeded before. */
+function signedIn(state: AcpState): AfterResponse {
+  if (state.phase !== 'authenticating' && state.phase !== 'auth_required') return { state, events: [] };
+  return {
+    state: { ...state, phase: state.acp_session_id === null ? 'opening' : 'ready' },
+    events: [{ kind: 'authenticated' }],
+  };
 }
 
 function initialized(state: AcpState, { value }: SentRequest, result: unknown): AfterResponse {

@@ -23,6 +23,7 @@ import { idleWork, type Work } from './v2/work.ts';
  *     initializing, opening ─▶ failed
  *     opening, ready ─▶ auth_required ─▶ authenticating
  *     authenticating ─▶ auth_required (refused), opening (no session yet) or ready
+ *     authenticating ─▶ authenticating (another attempt, because the agent does not answer)
  */
 export const phases = [
   'starting',

@@ -203,7 +203,8 @@ export class Prompting {
   /** Signs in with one of the methods that the agent offers. Throws the agent's own message if it rejects the sign-in. */
   async authenticate(caller: Caller, agent_id: string, method_id: string): Promise<AcpConfig> {
     await this.#sendRequest(caller, agent_id, (state) => {
-      if (state.phase !== 'auth_required') throw problems.noSignIn();
+      // An agent may never answer a sign-in that was abandoned, for example in a browser.
+      if (state.phase !== 'auth_required' && state.phase !== 'authenticating') throw problems.noSignIn();
       if (!state.auth_methods.some(({ id }) => id === method_id)) throw problems.unknownAuthMethod();
       return { method: AGENT_METHODS.authenticate, params: { methodId: method_id } };
     });

@@ -231,6 +231,24 @@ test('the conversation continues after a sign-in with a method that the agent of
   await fixture.expectSameState(id);
 });
 
+test('a sign-in that the agent does not answer can be repeated', async () => {
+  const { id, acp } = await startAcp(fixture);
+  await acp.initialize({ authMethods: [{ id: 'key', name: 'API key' }] });
+  await acp.respond('session/new', { error: signIn });
+  await until(id, 'needs_you');
+  const silent = fixture.prompting.authenticate(ANA, id, 'key');
+  const first = await acp.receive('request', 'authenticate');
+  const again = fixture.prompting.authenticate(ANA, id, 'key');
+  await acp.respond('authenticate', { result: {} });
+  await again;
+  await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
+  await until(id, 'idle');
+  acp.send({ kind: 'response', id: first.id, error: { code: -32603, message: 'too late' } });
+  await expect(silent).rejects.toThrow('too late');
+  expect(await config(id)).toMatchObject({ phase: 'ready' });
+  await fixture.expectSameState(id);
+});
+
 test('an agent’s mode and options are set as it reports them', async () => {
   const { id, acp } = await startAcp(fixture);
   const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask' }, { id: 'auto' }] };
