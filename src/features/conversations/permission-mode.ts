@@ -25,15 +25,19 @@ export function applyPermissionMode(transaction: AcpTransaction): void {
 }
 
 /** Whether the agent still has to confirm the mode. Until then, it gets no prompt. */
-export function isApplying(transaction: AcpTransaction): boolean {
-  return transaction.state.asked.some(({ id }) => isPermissionMode(transaction, id));
+export function isApplying(session: Pick<AcpTransaction, 'state'> & OfSession): boolean {
+  return session.state.asked.some(({ id }) => isPermissionMode(session, id));
 }
 
 /** Whether a request of the service sets this mode. */
-export function isPermissionMode(transaction: AcpTransaction, request_id: string): boolean {
-  return request_id.startsWith(requestPrefix(transaction));
+export function isPermissionMode(session: OfSession, request_id: string): boolean {
+  return request_id.startsWith(requestPrefix(session));
 }
 
-function requestPrefix({ session }: AcpTransaction): string {
+interface OfSession {
+  session: { id: string };
+}
+
+function requestPrefix({ session }: OfSession): string {
   return `${session.id}.permission.`;
 }

@@ -282,9 +282,15 @@ export class Mailbox {
     return this.#change(tx, row, acknowledged);
   }
 
-  /** The receiver was notified of a message. */
-  deliver(tx: Tx, row: MailRow): Promise<MailRow> {
-    return this.#change(tx, row, { status: 'delivered', delivered_at: this.#options.clock.now() });
+  /** The receiver was notified of a message. An agent has to acknowledge it in time. */
+  async deliver(tx: Tx, row: MailRow): Promise<MailRow> {
+    const now = this.#options.clock.now();
+    const run = (await runOfNum(tx, row.run_num))!;
+    if (findMember(run, row.to_actor_id)?.agent) {
+      const due_at = now + limits.mail_unacknowledged_ms;
+      await this.#options.timers.set(tx, 'mail_unacknowledged', String(row.num), due_at, {});
+    }
+    return this.#change(tx, row, { status: 'delivered', delivered_at: now });
   }
 
   /**
@@ -301,11 +307,7 @@ export class Mailbox {
 
   /** A prompt that may name mail was sent to an agent. */
   async promptSent(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): Promise<void> {
-    const due_at = this.#options.clock.now() + limits.mail_unacknowledged_ms;
-    for (const row of await mailOfPrompt(tx, run, actor_id, prompt_id)) {
-      await this.deliver(tx, row);
-      await this.#options.timers.set(tx, 'mail_unacknowledged', String(row.num), due_at, {});
-    }
+    for (const row of await mailOfPrompt(tx, run, actor_id, prompt_id)) await this.deliver(tx, row);
   }
 
   /** A person should look at the mail of the run. */

@@ -1,10 +1,12 @@
 /** Notification of agents about their mail, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { AcpState } from '../../acp/state.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { ANA, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { ACP_AGENT, addRun, changeRun, specWith } from '../../testing/team-runs.ts';
-import { updateAgent } from '../agents/queries/agents.ts';
+import { loadAcpState, storeAcpState } from '../agents/queries/acp-state.ts';
+import { findSession, updateAgent } from '../agents/queries/agents.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { findStep, insertSteps, updateStep } from '../runs/queries/steps.ts';
@@ -42,6 +44,12 @@ const attention = async () =>
 const ack = (id: number) =>
   fixture.store.write((tx) => fixture.mailbox.acknowledge(tx, id, { actor_id: at('robot'), run_num: null }));
 const idle = () => vi.waitFor(async () => expect((await fixture.get(agent_id)).activity).toBe('idle'), SOON);
+
+const setState = (change: (state: AcpState) => AcpState) =>
+  fixture.store.write(async (tx) => {
+    const { num } = (await findSession(tx, acp.session_id))!;
+    await storeAcpState(tx, num, change(await loadAcpState(tx, num)));
+  });
 
 /** The text of the agent's next prompt, whose turn is then in progress, and a function that ends it. */
 async function prompted(from = acp) {
@@ -170,6 +178,55 @@ test('a run shows unacknowledged mail until its agent acknowledges it', async ()
   await vi.waitFor(async () => expect(await attention()).toBe(message), SOON);
   await ack(id);
   expect(await attention()).toBe(null);
+});
+
+test('a run shows mail that its agent listed and did not acknowledge, but not mail of people', async () => {
+  await acp.openSession();
+  await fixture.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
+  await prompted();
+  const listed = await send(1);
+  await fixture.mailbox.take({ to_actor_id: at('robot'), limit: 50 });
+  expect(await statusOf(listed)).toBe('delivered');
+  const to_person = { run_id: run.id, from_actor_id: 'lead', to_actor_id: 'user:ana', payload: {} };
+  const { id } = await fixture.mailbox.send(ANA, to_person, null);
+  await fixture.mailbox.take({ to_actor_id: 'user:ana', limit: 50 });
+  expect(await statusOf(id)).toBe('delivered');
+  await fixture.advanceClock(limits.mail_unacknowledged_ms);
+  const message = `message ${listed} to ${at('robot')} waits to be acknowledged`;
+  await vi.waitFor(async () => expect(await attention()).toBe(message), SOON);
+  await ack(listed);
+  expect(await attention()).toBe(null);
+});
+
+test('mail waits while the agent works without a prompt, and is then named in one prompt', async () => {
+  await acp.openSession();
+  await idle();
+  await setState((state) => ({ ...state, work: { ...state.work, busy: true } }));
+  const ids = [await send(1), await send(2)];
+  await settled();
+  await fixture.advanceClock(limits.mail_check_ms);
+  await lookedAgain();
+  expect(await Promise.all(ids.map(statusOf))).toEqual(['pending', 'pending']);
+  expect(await fixture.prompting.list(ANA, agent_id)).toEqual([]);
+  await setState((state) => ({ ...state, work: { ...state.work, busy: false } }));
+  await fixture.advanceClock(limits.mail_check_ms);
+  expect((await prompted()).text).toContain('2 messages wait');
+  expect(await Promise.all(ids.map(statusOf))).toEqual(['delivered', 'delivered']);
+});
+
+test('mail waits until the agent has confirmed the mode in which it asks', async () => {
+  await acp.openSession();
+  await idle();
+  const id = `${acp.session_id}.permission.9`;
+  const setting = { id, method: 'session/set_mode', value: 'ask' };
+  await setState((state) => ({ ...state, asked: [setting] }));
+  const mail = await send(1);
+  await settled();
+  expect(await statusOf(mail)).toBe('pending');
+  expect(await fixture.prompting.list(ANA, agent_id)).toEqual([]);
+  acp.send({ kind: 'response', id, result: {} });
+  await prompted();
+  expect(named()).toEqual([mail]);
 });
 
 test('a prompt for another purpose can name mail, which is delivered once it is sent', async () => {

@@ -13,7 +13,8 @@ import type { AgentCore } from '../agents/core.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession, runningMember } from '../agents/queries/agents.ts';
 import { sendNext } from '../conversations/driver.ts';
-import { countOpenPrompts, queuePrompt } from '../conversations/queries.ts';
+import { isApplying } from '../conversations/permission-mode.ts';
+import { countOpenPrompts, findPrompt, queuePrompt } from '../conversations/queries.ts';
 import { findRun, parseSpec, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { hasLaunched } from '../runs/queries/steps.ts';
 import { isRunOver } from '../runs/rules/run.ts';
@@ -68,9 +69,11 @@ export class Waking {
     const actor_id = memberActorId(member_id, run.team_id);
     if ((await mailToMention(tx, run, actor_id, 1))[0]?.status !== 'pending') return;
     const agent = await runningMember(tx, run_num, member_id);
-    if (!agent || !(await isIdle(tx, agent))) return;
-    if (await isTaken(tx, run, member_id)) {
-      // Its prompt does not exist yet, or its outcome is not recorded; no fact reports when that is over.
+    const readiness = agent ? await readinessOf(tx, agent) : 'later';
+    if (!agent || readiness === 'later') return;
+    if (readiness === 'busy' || (await isTaken(tx, run, member_id))) {
+      // It works without a prompt, its prompt does not exist yet, or its outcome is not recorded. No fact reports when that
+      // is over.
       const due_at = this.#core.clock.now() + limits.mail_check_ms;
       const ref = `${run_num}/${member_id}`;
       await this.#core.timers.set(tx, 'mail_look', ref, due_at, { run_num, member_id });
@@ -81,17 +84,21 @@ export class Waking {
     const content = [{ type: 'text', text }];
     await queuePrompt(tx, agent.num, { id, content, created_by: null, created_at: this.#core.clock.now() });
     await AcpTransaction.run(this.#core, tx, agent.session_id!, sendNext);
-    await this.#mailbox.promptSent(tx, run, actor_id, id);
+    // If it has to wait after all, the fact `turn_began` reports when it is sent.
+    const prompt = await findPrompt(tx, agent.num, id);
+    if (prompt?.state === 'sent') await this.#mailbox.promptSent(tx, run, actor_id, id);
   }
 }
 
-/** Whether a prompt that is queued now is sent at once. */
-async function isIdle(reader: Reader, agent: AgentRow): Promise<boolean> {
-  if (agent.protocol !== 'acp' || agent.session_state !== 'running') return false;
+/** Whether a prompt that is queued now is sent at once (`idle`). `busy`: no fact reports when it would be. */
+async function readinessOf(reader: Reader, agent: AgentRow): Promise<'idle' | 'busy' | 'later'> {
+  if (agent.protocol !== 'acp' || agent.session_state !== 'running') return 'later';
   const session = (await findSession(reader, agent.session_id!))!;
-  if (session.stopping === 1 || session.stdin_lost === 1) return false;
-  const { phase, turn } = await loadAcpState(reader, session.num);
-  return phase === 'ready' && turn === null && (await countOpenPrompts(reader, agent.num)) === 0;
+  if (session.stopping === 1 || session.stdin_lost === 1) return 'later';
+  const state = await loadAcpState(reader, session.num);
+  if (state.phase !== 'ready' || state.turn !== null || isApplying({ session, state })) return 'later';
+  if ((await countOpenPrompts(reader, agent.num)) > 0) return 'later';
+  return state.work.busy ? 'busy' : 'idle';
 }
 
 /** Whether the member has a current step or, as the leader, a current round. */
