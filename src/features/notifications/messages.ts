@@ -6,7 +6,7 @@
 import { escapeHidden } from '../../core/visible.ts';
 import type { RunStatus } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
-import type { PushKind, PushMessage } from './rules.ts';
+import { type PushKind, type PushMessage, waitingTag } from './rules.ts';
 
 /** A message without the number of waiting requests, which differs by person. */
 export type NotificationText = Omit<PushMessage, 'waiting'>;
@@ -41,7 +41,7 @@ export function reviewMessage(
 }
 
 export function reviewTag(review_id: string): string {
-  return `review-${review_id}`;
+  return waitingTag('permission', review_id);
 }
 
 export function elicitationMessage(
@@ -60,7 +60,7 @@ export function elicitationMessage(
 }
 
 export function elicitationTag(elicitation_id: string): string {
-  return `elicitation-${elicitation_id}`;
+  return waitingTag('elicitation', elicitation_id);
 }
 
 export function questionMessage(
@@ -80,7 +80,7 @@ export function questionMessage(
 }
 
 export function questionTag({ run_id, step_key }: { run_id: string; step_key: string }): string {
-  return `question-${run_id}/${step_key}`;
+  return waitingTag('question', `${run_id}/${step_key}`);
 }
 
 export function runWaitMessage(
@@ -99,7 +99,7 @@ export function runWaitMessage(
 }
 
 export function runWaitTag(run_id: string): string {
-  return `run_wait-${run_id}`;
+  return waitingTag('run', run_id);
 }
 
 export function signInMessage(agent: { id: string; name: string }): NotificationText {
@@ -113,7 +113,7 @@ export function signInMessage(agent: { id: string; name: string }): Notification
 }
 
 export function signInTag(agent_id: string): string {
-  return `sign_in-${agent_id}`;
+  return waitingTag('sign_in', agent_id);
 }
 
 /** The message that replaces the notification of a request once the request is closed. */

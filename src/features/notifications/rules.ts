@@ -42,3 +42,17 @@ export interface PushMessage {
   /** Number of reviews, elicitations, questions of steps, waiting runs and sign-ins that are waiting for this person. */
   waiting: number;
 }
+
+const tagPrefixes = {
+  permission: 'review-',
+  elicitation: 'elicitation-',
+  question: 'question-',
+  // Not the tag of the notification that a run has ended.
+  run: 'run_wait-',
+  sign_in: 'sign_in-',
+} as const;
+
+/** The tag of notifications about something that waits for a person. Open pages close them by it. */
+export function waitingTag(kind: keyof typeof tagPrefixes, id: string): string {
+  return tagPrefixes[kind] + id;
+}

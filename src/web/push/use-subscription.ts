@@ -1,16 +1,7 @@
 /** Keeps push notifications consistent with an open page. */
 import { useEffect, useRef } from 'react';
+import { waitingTag } from '../../features/notifications/rules.ts';
 import type { WaitingItem } from '../waiting/queue.ts';
-
-/** Prefixes of notification tags. */
-const prefixes = {
-  permission: 'review-',
-  elicitation: 'elicitation-',
-  question: 'question-',
-  // Not the tag of the notification that a run has ended.
-  run: 'waiting_run-',
-  sign_in: 'sign_in-',
-} as const;
 
 /** Synchronizes this device's subscription with the service, once per page. */
 export function useSyncedSubscription(user_id: string | undefined): void {
@@ -34,7 +25,7 @@ export function useClosedNotifications(items: readonly WaitingItem[]): void {
 }
 
 function tagOf({ kind, id }: WaitingItem): string {
-  return prefixes[kind] + id;
+  return waitingTag(kind, id);
 }
 
 async function close(tags: ReadonlySet<string>): Promise<void> {
