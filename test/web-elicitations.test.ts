@@ -170,3 +170,24 @@ browserTest('a second answer shows who was first instead of an error', async () 
   await page.getByText('Cancelled · ana').waitFor();
   expect(await page.getByRole('alert').count()).toBe(0);
 });
+
+browserTest('a date that is not complete is reported at its field and not left out', async () => {
+  const requestedSchema = {
+    type: 'object',
+    properties: { due: { type: 'string', title: 'Due', format: 'date' } },
+  };
+  const elicitation = await startEliciting({ mode: 'form', message: 'When?', requestedSchema });
+  const page = await openPage('/approvals');
+  const card = page.getByRole('article', { name: 'When?' });
+  const due = card.getByLabel('Due (optional)');
+  await due.focus();
+  await page.keyboard.type('12');
+  await card.getByRole('button', { name: 'Send' }).click();
+  await card.getByText('Due is incomplete').waitFor();
+  expect(await due.and(page.locator(':focus')).count()).toBe(1);
+  expect(await get(elicitation)).toMatchObject({ status: 'pending' });
+  await due.fill('2031-12-24');
+  await card.getByText('Due is incomplete').waitFor({ state: 'detached' });
+  await card.getByRole('button', { name: 'Send' }).click();
+  await expect.poll(async () => (await get(elicitation)).status, SOON).toBe('accepted');
+});

@@ -4,7 +4,7 @@
  */
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, ExternalLink, SquarePen } from 'lucide-react';
-import { type FormEvent, memo, useEffect, useId, useRef } from 'react';
+import { type FormEvent, memo, useEffect, useId, useRef, useState } from 'react';
 import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord, ElicitationRecord } from '../api/queries.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
@@ -16,7 +16,7 @@ import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from '../waiting/card-frame.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
-import { buildContent, fieldProblem, readValues } from './form.ts';
+import { buildContent, fieldProblem, readValues, unreadableProblem } from './form.ts';
 import { getTitle, outcomeText } from './text.ts';
 
 export interface ElicitationCardProps {
@@ -129,14 +129,22 @@ function FormBody({
   const values = readValues(fields, text);
   const form = useRef<HTMLFormElement>(null);
   const message = reply.error instanceof Error ? reply.error.message : '';
-  const problems = fields.map((field) => fieldProblem(field, message));
+  const [unreadable, setUnreadable] = useState<readonly number[]>([]);
+  const problems = fields.map((field, at) =>
+    unreadable.includes(at) ? unreadableProblem(field) : fieldProblem(field, message),
+  );
   const placed = problems.some((problem) => problem !== null);
   useEffect(() => {
     if (reply.error) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus();
   }, [reply.error]);
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
-    if (online && !reply.isPending) reply.mutate({ action: 'accept', content: buildContent(fields, values) });
+    // The value of such a control is empty, although it shows a text, so sending it would omit what the user entered.
+    const wrong = fields.flatMap((_, at) => (findControl(form.current, at)?.validity.badInput ? at : []));
+    setUnreadable(wrong);
+    if (wrong.length > 0) findControl(form.current, wrong[0]!)?.focus();
+    else if (online && !reply.isPending)
+      reply.mutate({ action: 'accept', content: buildContent(fields, values) });
   };
   return (
     // The service validates, and its errors are shown at the field.
@@ -157,9 +165,13 @@ function FormBody({
         <FormControl
           key={field.name}
           field={field}
+          name={controlName(at)}
           value={values[at]!}
           error={problems[at]!}
-          onChange={(value) => setText(JSON.stringify(values.with(at, value)))}
+          onChange={(value) => {
+            setText(JSON.stringify(values.with(at, value)));
+            setUnreadable(unreadable.filter((one) => one !== at));
+          }}
         />
       ))}
       <p className="text-muted text-sm">
@@ -168,6 +180,16 @@ function FormBody({
       {!placed && <ActionError error={reply.error} />}
     </form>
   );
+}
+
+/** Not the field's own name, for which the browser could offer other values. */
+function controlName(at: number): string {
+  return `field-${at}`;
+}
+
+function findControl(form: HTMLFormElement | null, at: number): HTMLInputElement | null {
+  const control = form?.elements.namedItem(controlName(at));
+  return control instanceof HTMLInputElement ? control : null;
 }
 
 function UrlBody({ url, reply }: Pick<BodyProps, 'reply'> & { url: string }) {

@@ -7,8 +7,10 @@ import { describeRules, type FieldValue, type FormField } from './form.ts';
 
 export interface ControlledField {
   field: FormField;
+  /** Of the control, if it has one value. */
+  name: string;
   value: FieldValue;
-  /** The service's error for it. */
+  /** The error for it. */
   error: string | null;
   onChange: (value: FieldValue) => void;
 }
@@ -28,7 +30,7 @@ export function FormControl({ error, ...field }: ControlledField) {
 const inputTypes = { email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local' } as const;
 
 /** Text, a number, or one choice. */
-function OneValueField({ field, value, error, onChange }: ControlledField) {
+function OneValueField({ field, name, value, error, onChange }: ControlledField) {
   const { type, format, required, min, max, choices } = field;
   const is_number = type === 'number' || type === 'integer';
   return (
@@ -48,6 +50,7 @@ function OneValueField({ field, value, error, onChange }: ControlledField) {
         ) : (
           <input
             {...control}
+            name={name}
             className={inputClass}
             type={is_number ? 'number' : format === null ? 'text' : inputTypes[format]}
             {...(is_number && {

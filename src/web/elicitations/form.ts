@@ -71,6 +71,11 @@ function entered({ type, format, choices }: FormField, value: FieldValue): unkno
   return format === 'date-time' ? new Date(value).toISOString() : value;
 }
 
+/** For a control whose text the browser cannot convert to a value, so that its value is empty. */
+export function unreadableProblem({ type }: FormField): string {
+  return type === 'number' || type === 'integer' ? 'is not a number' : 'is incomplete';
+}
+
 /** The service's error for one field, without its path; null if the error is about something else. */
 export function fieldProblem({ name }: FormField, message: string): string | null {
   const path = fieldPath(['content', name]);
