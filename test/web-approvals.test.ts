@@ -221,6 +221,26 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
   await page.unroute('**/respond');
 });
 
+browserTest('a rejection whose response is lost does not offer to send its message again', async () => {
+  const review = await requestReview('npm publish');
+  const page = await openApprovals(`?review=${review.id}`);
+  await untilRead(page);
+  await card(page, 'npm publish').getByRole('button', { name: 'Reject with message' }).click();
+  await page
+    .getByRole('textbox', { name: 'Message, sent as the next prompt' })
+    .fill('Only a dry run, please');
+  await page.route('**/respond', async (route) => {
+    await route.fetch();
+    await route.abort();
+  });
+  await page.getByRole('button', { name: 'Reject and send' }).click();
+  await card(page, 'Reject · ana').waitFor();
+  const drafts = () => page.evaluate('Object.keys(localStorage).filter((key) => key.includes("reject"))');
+  await expect.poll(drafts, SOON).toEqual([]);
+  expect(await page.getByText('Your message was not sent').count()).toBe(0);
+  await page.unroute('**/respond');
+});
+
 browserTest(
   'what is typed into a field that somebody else’s answer removes does not act on the page',
   async () => {

@@ -22,8 +22,16 @@ import { CardBar, CardBody, CardFrame, CardKeysContext, CardScreenContext } from
 import { isUnread } from '../waiting/focus.ts';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { RejectForm, type RejectionDraft, rejection, UnsentMessage, useRejectionDraft } from './reject.tsx';
-import { isLasting, optionGroups, outcomeText, type ReviewView, requesterText } from './review-view.ts';
+import { RejectForm, type RejectionDraft, UnsentMessage, useRejectionDraft } from './reject.tsx';
+import {
+  isLasting,
+  isRejectedBy,
+  optionGroups,
+  outcomeText,
+  type ReviewView,
+  rejection,
+  requesterText,
+} from './review-view.ts';
 
 export interface ReviewCardProps {
   review: ReviewView;
@@ -46,7 +54,7 @@ export const ReviewCard = memo(function ReviewCard({
   const online = useOnline();
   const { call, options, settled } = review;
   const [rejecting, setRejecting] = useState(false);
-  const draft = useRejectionDraft(review.review_id);
+  const draft = useRejectionDraft(review.review_id, isRejectedBy(review, me));
   const [, setMessage] = draft;
   const answer = useAnswer(review, (reply) => {
     if (reply.type === 'option') setMessage((now) => (now.trim() === reply.message ? '' : now));

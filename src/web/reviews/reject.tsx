@@ -1,26 +1,25 @@
 /** Rejecting with a message: the agent gets both, or neither. */
-import { useMutation } from '@tanstack/react-query';
-import { type KeyboardEvent, useId } from 'react';
+import { type KeyboardEvent, useEffect, useId } from 'react';
 import type { Option } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
-import { call, newKey } from '../api/client.ts';
+import { useAct } from '../api/act.ts';
+import { call } from '../api/client.ts';
 import { Button } from '../ui/button.tsx';
 import { type SetDraft, unlessSent, useDraft } from '../ui/drafts.ts';
 import { inputClass } from '../ui/field.tsx';
 import { hasModifier, isComposing } from '../ui/keys.ts';
 import { ActionError } from '../ui/states.tsx';
-import type { ReviewView } from './review-view.ts';
-
-/** The option that a message can go with; undefined if the agent offers none. */
-export function rejection({ options }: ReviewView): Option | undefined {
-  return options.find(({ kind }) => kind === 'reject_once');
-}
 
 /** The message: a draft until it is sent. */
 export type RejectionDraft = readonly [text: string, setText: SetDraft];
 
-export function useRejectionDraft(review_id: string): RejectionDraft {
-  return useDraft(`reject.${review_id}`);
+export function useRejectionDraft(review_id: string, is_sent = false): RejectionDraft {
+  const [text, setText] = useDraft(`reject.${review_id}`);
+  // It went with the answer, even if the response was lost.
+  useEffect(() => {
+    if (is_sent && text !== '') setText('');
+  }, [is_sent, text, setText]);
+  return [is_sent ? '' : text, setText];
 }
 
 export function RejectForm({
@@ -90,11 +89,11 @@ export function UnsentMessage({
   agent_id: string;
   draft: RejectionDraft;
 }) {
-  const send = useMutation({
-    mutationFn: (text: string) =>
-      call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key: newKey() }),
-    onSuccess: (_, sent) => setText(unlessSent(sent)),
-  });
+  const send = useAct(
+    (text: string, idempotency_key) =>
+      call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key }),
+    (_, sent) => setText(unlessSent(sent)),
+  );
   if (text.trim() === '') return null;
   return (
     <div className="flex w-full flex-col gap-1.5 py-1">

@@ -8,6 +8,7 @@ import { pathInFolder, relativePath } from './paths.ts';
 import {
   commonOptions,
   findCommand,
+  isRejectedBy,
   optionGroups,
   outcomeText,
   requesterText,
@@ -120,4 +121,17 @@ test('a shortened record says what it lacks, unless the log has all of it', () =
   expect(viewOfItem(whole, 'agt_1', shortened)).toMatchObject({ omitted: [], call: { content_cut: 7 } });
   const no_log = viewOfItem({ ...whole, too_large: 2_000_000 }, 'agt_1', shortened);
   expect(no_log).toMatchObject({ omitted: ['content'], call: { content_cut: 0 } });
+});
+
+test('a message went with an answer if the same user rejected the request', () => {
+  const offered = [...options, { option_id: 'n', name: 'Reject', kind: 'reject_once' }];
+  const sent = (fields: Partial<ReviewRecord>, me: string | null = 'ana') =>
+    isRejectedBy(toReviewView(review({ options: offered, ...fields })), me);
+  const rejected = { status: 'answered', option_id: 'n', answered_by: 'ana' } as const;
+  expect(sent(rejected)).toBe(true);
+  expect(sent(rejected, 'leo')).toBe(false);
+  expect(sent(rejected, null)).toBe(false);
+  expect(sent({ ...rejected, option_id: 'a' })).toBe(false);
+  expect(sent({ status: 'cancelled', answered_by: 'ana' })).toBe(false);
+  expect(sent({})).toBe(false);
 });

@@ -107,6 +107,17 @@ function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {
     : { type: 'over', why: 'withdrawn' };
 }
 
+/** The option that a message can go with; undefined if the agent offers none. */
+export function rejection({ options }: Pick<ReviewView, 'options'>): Option | undefined {
+  return options.find(({ kind }) => kind === 'reject_once');
+}
+
+/** Whether this user rejected it, so that a message of theirs went with the answer. */
+export function isRejectedBy({ settled, options }: ReviewView, me: string | null): boolean {
+  if (settled?.type !== 'chosen' || me === null || settled.by !== me) return false;
+  return settled.option === rejection({ options })?.name;
+}
+
 /** The text of a settled card. `me`: the username of the viewer. */
 export function outcomeText({ settled, undeliverable }: ReviewView, me: string | null): string {
   if (settled === null) return '';
