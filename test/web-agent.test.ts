@@ -6,6 +6,7 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { EventRecord } from '../src/core/event.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
+import type { Prompt } from '../src/features/conversations/rules.ts';
 import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
 import {
   browserTest,
@@ -207,6 +208,40 @@ longBrowserTest(
     expect(errors).toEqual([]);
   },
 );
+
+browserTest('a prompt whose response was lost is not cancelled when it is sent again', async () => {
+  const agent = await scriptedAgent(
+    [[{ sleep: 600_000 }], [message('Second.'), { sleep: 600_000 }]],
+    'First',
+  );
+  const { page } = await openAgentPage(agent);
+  await log(page).getByText('First', { exact: true }).waitFor();
+  const sendNow = async () => {
+    await page.getByRole('button', { name: 'More ways to send' }).click();
+    await page.getByRole('menuitem', { name: 'Send now' }).click();
+  };
+  await field(page).fill('Do this.');
+  await page.route(
+    '**/prompt',
+    async (route) => {
+      await route.fetch();
+      await route.abort();
+    },
+    { times: 1 },
+  );
+  await sendNow();
+  await page.getByText('The service is not responding.').waitFor();
+  await expect.poll(() => field(page).inputValue(), SOON).toBe('Do this.');
+  // The service has the prompt, whose turn begins as soon as the other one ends.
+  const params = { agent_id: agent.id };
+  await plane.client.call('cancelTurn', { params });
+  await log(page).getByText('Second.').waitFor();
+  await sendNow();
+  await expect.poll(() => field(page).inputValue(), SOON).toBe('');
+  const prompts = (await plane.client.call('listPrompts', { params })) as never as Prompt[];
+  expect(prompts.map(({ state, content }) => [state, content[0]!.text])).toEqual([['sent', 'Do this.']]);
+  expect(await log(page).getByText('Turn cancelled').count()).toBe(1);
+});
 
 longBrowserTest('Enter sends or starts a new line, and a prompt can replace the current turn', async () => {
   const agent = await scriptedAgent(

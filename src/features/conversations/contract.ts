@@ -172,6 +172,13 @@ export const conversationRoutes = {
     summary: "Cancel an agent's turn without stopping the agent",
     description:
       'Its pending reviews are answered with `cancelled` first. If the turn continues anyway, an `error` event `cancel_ignored` reports it.',
+    body: z.object({
+      prompt_id: id.nullable().optional().meta({
+        description:
+          'Cancels only the turn of this prompt; null: only work that no prompt began. If something else runs, the answer is 409 (`no_turn`).',
+      }),
+    }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentNotRunning', 'agentNotAcp', 'stdinLost', 'noTurn'],
   }),

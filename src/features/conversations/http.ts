@@ -26,7 +26,7 @@ export function conversationHandlers(prompting: Prompting): Pick<Handlers, Conve
       await prompting.remove(caller, params.agent_id, params.prompt_id);
       return undefined;
     },
-    cancelTurn: ({ caller, params }) => prompting.cancel(caller, params.agent_id),
+    cancelTurn: ({ caller, params, body }) => prompting.cancel(caller, params.agent_id, body.prompt_id),
     getAgentConfig: ({ caller, params }) => prompting.config(caller, params.agent_id),
     setAgentConfig: ({ caller, params, body }) => prompting.configure(caller, params.agent_id, body),
     authenticateAgent: ({ caller, params, body }) =>

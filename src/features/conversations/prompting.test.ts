@@ -149,6 +149,21 @@ test('a cancelled turn ends when the agent confirms it, after its requests were 
   await fixture.expectSameState(id);
 });
 
+test('a cancellation that names a prompt cancels no other turn, and no request in it', async () => {
+  const { id, acp } = await startAcp(fixture, { prompt: 'first' });
+  await acp.openSession();
+  const prompt = await acp.receive('request', 'session/prompt');
+  acp.requestPermission(7);
+  await vi.waitFor(async () => expect((await fixture.get(id)).pending_reviews).toBe(1), SOON);
+  for (const other of ['prm_other', null]) {
+    await expect(fixture.prompting.cancel(ANA, id, other)).rejects.toThrow('no turn is running');
+  }
+  expect((await fixture.get(id)).pending_reviews).toBe(1);
+  await fixture.prompting.cancel(ANA, id, String(prompt.id));
+  expect(await acp.receive('response')).toMatchObject({ id: 7 });
+  await acp.receive('notification', 'session/cancel');
+});
+
 test('a turn that continues after its cancellation is reported once', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   await acp.openSession();

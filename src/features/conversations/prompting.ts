@@ -144,14 +144,18 @@ export class Prompting {
     });
   }
 
-  /** Cancels the current turn; the agent keeps running and gets the next queued prompt. */
-  async cancel(caller: Caller, agent_id: string): Promise<Agent> {
+  /**
+   * Cancels the current turn; the agent keeps running and gets the next queued prompt. `only`: the prompt whose turn it must
+   * be (null: work without a prompt), so that a late or repeated request does not cancel another turn. Throws `no_turn`.
+   */
+  async cancel(caller: Caller, agent_id: string, only?: string | null): Promise<Agent> {
     const { store, timers } = this.#core;
     return store.write(async (tx) => {
       const row = await this.#running(tx, caller, agent_id);
-      const ended = await AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) =>
-        endTurn(transaction, caller.username),
-      );
+      const ended = await AcpTransaction.run(this.#core, tx, row.session_id!, async (transaction) => {
+        const current = transaction.state.turn?.prompt_id ?? null;
+        return only === undefined || only === current ? endTurn(transaction, caller.username) : null;
+      });
       if (ended === null) throw problems.noTurn();
       const { prompt_id } = ended;
       const due_at = this.#core.clock.now() + sharedLimits.turn_cancel_ms;

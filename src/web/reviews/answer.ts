@@ -6,6 +6,7 @@ import { cacheAnswer } from '../api/cache-answer.ts';
 import { call, newKey } from '../api/client.ts';
 import { keys as queryKeys } from '../api/keys.ts';
 import type { ReviewRecord } from '../api/queries.ts';
+import { currentPrompt } from '../api/turns.ts';
 
 export type Reply =
   /** `message`: the agent's next prompt, which counts only together with the answer. */
@@ -54,7 +55,12 @@ async function answered(
       const { type: _, ...body } = reply;
       return await counted(call('respondReview', { params, body, idempotency_key }));
     }
-    if (await cancelsTurn(agent_id)) return await counted(call('getReview', { params }));
+    // In this order: a review that is still pending belongs to the turn that ran before. Later, another turn may run.
+    const prompt_id = await readCurrentPrompt(agent_id);
+    const review = await call('getReview', { params });
+    if (review.status !== 'pending') return { review, counts: false };
+    if (prompt_id !== undefined && (await cancelsTurn(agent_id, prompt_id)))
+      return await counted(call('getReview', { params }));
     const body = { outcome: 'cancelled' } as const;
     return await counted(call('respondReview', { params, body, idempotency_key }));
   } catch (error) {
@@ -63,13 +69,27 @@ async function answered(
   }
 }
 
-/** False: there is no turn, or the user may not cancel it; then only the review can be cancelled. */
-async function cancelsTurn(agent_id: string): Promise<boolean> {
+/** The prompt whose turn runs; null: none; undefined: the user may not see it. */
+async function readCurrentPrompt(agent_id: string): Promise<string | null | undefined> {
   try {
-    await call('cancelTurn', { params: { agent_id } });
-    return true;
+    return currentPrompt(await call('listPrompts', { params: { agent_id } }));
   } catch (error) {
-    if (error instanceof Problem && ['conflict', 'forbidden', 'not_found'].includes(error.kind)) return false;
+    if (isRefused(error)) return undefined;
     throw error;
   }
+}
+
+/** False: the turn is over, or the user may not cancel it; then only the review can be cancelled. */
+async function cancelsTurn(agent_id: string, prompt_id: string | null): Promise<boolean> {
+  try {
+    await call('cancelTurn', { params: { agent_id }, body: { prompt_id } });
+    return true;
+  } catch (error) {
+    if (isRefused(error)) return false;
+    throw error;
+  }
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof Problem && ['conflict', 'forbidden', 'not_found'].includes(error.kind);
 }

@@ -1,6 +1,7 @@
 /** The current turn of an agent, and its cancellation. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
+import { Problem } from '../../../core/problem.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import { putResponse } from '../../api/put-response.ts';
@@ -16,14 +17,21 @@ export function hasOpenTurn(agent: AgentRecord): boolean {
 /** After this time, the user may cancel again: the agent may not have confirmed, or a queued prompt may have begun the next turn. */
 const CANCEL_AGAIN_MS = 5_000;
 
-/** Cancels the turn without stopping the agent. It is cancelling until the agent confirms. */
-export function useCancelTurn(agent: AgentRecord) {
+/**
+ * Cancels the turn without stopping the agent. It is cancelling until the agent confirms. `prompt_id`: as for `cancelTurnOf`;
+ * undefined: any turn.
+ */
+export function useCancelTurn(agent: AgentRecord, prompt_id?: string | null) {
   const queries = useQueryClient();
   const open = hasOpenTurn(agent);
   const cancel = useMutation({
-    mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id } }),
+    mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id }, body: { prompt_id } }),
     onSuccess: (record) => putResponse(queries, { one: keys.agent(record.id) }, record),
-    onError: (error) => showToast(agent.name, errorMessage(error)),
+    onError: (error) => {
+      const is_over = prompt_id !== undefined && error instanceof Problem && error.code === 'no_turn';
+      if (is_over) void queries.invalidateQueries({ queryKey: keys.prompts(agent.id) });
+      else showToast(agent.name, errorMessage(error));
+    },
   });
   const { mutate, reset, isPending, isSuccess } = cancel;
   useEffect(() => {

@@ -2,11 +2,12 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
 import { memo, type ReactNode, useEffect, useId, useRef, useState } from 'react';
-import { bodyText, toBody } from '../../../../acp/transcript/parts.ts';
+import { Problem } from '../../../../core/problem.ts';
 import { useActKey } from '../../../api/act-key.ts';
 import { call } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
+import { currentPrompt } from '../../../api/turns.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { useFields } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
@@ -14,6 +15,7 @@ import { useTouch } from '../../../ui/media.ts';
 import { ActionError } from '../../../ui/states.tsx';
 import { Truncated } from '../../../ui/truncated.tsx';
 import { useCancelTurn } from '../turn.ts';
+import { type Block, promptText, withText } from './prompt-content.ts';
 
 const AGAIN_MS = 15_000;
 
@@ -38,7 +40,7 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
   const edited = is_changed ? draft : opened;
   const waiting: Edited[] = prompts
     .filter(({ state }) => state === 'queued')
-    .map(({ id, content }) => ({ prompt_id: id, text: bodyText(toBody(content)) }));
+    .map(({ id, content }) => ({ prompt_id: id, text: promptText(content) }));
   // A prompt that is being edited stays here, even if its turn has begun meanwhile.
   const is_sent = edited.prompt_id !== '' && !waiting.some(({ prompt_id }) => prompt_id === edited.prompt_id);
   const shown = is_sent ? [edited, ...waiting] : waiting;
@@ -73,7 +75,7 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
               onEdit={is_changed ? undefined : () => setOpened(prompt)}
               onRemoved={() => refocus((shown[at + 1] ?? shown[at - 1])?.prompt_id)}
             >
-              {at === 0 && <SendNow agent={agent} />}
+              {at === 0 && <SendNow agent={agent} turn={currentPrompt(prompts)} />}
             </Waiting>
           )}
         </li>
@@ -108,8 +110,8 @@ function useRefocus() {
 }
 
 /** The first queued prompt is sent when the turn ends. */
-function SendNow({ agent }: { agent: AgentRecord }) {
-  const { open, cancelling, cancel } = useCancelTurn(agent);
+function SendNow({ agent, turn }: { agent: AgentRecord; turn: string | null }) {
+  const { open, cancelling, cancel } = useCancelTurn(agent, turn);
   if (!open) return null;
   return (
     <Button variant="quiet" busy={cancelling} onClick={cancel} title="Cancels the turn, then sends">
@@ -165,6 +167,16 @@ function Waiting({
   );
 }
 
+/** The content of the prompt; empty if somebody has removed it. */
+async function readContent(agent_id: string, prompt_id: string): Promise<readonly Block[]> {
+  try {
+    return (await call('getPrompt', { params: { agent_id, prompt_id } })).content;
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'prompt_not_found') return [];
+    throw error;
+  }
+}
+
 /** Once the turn of the prompt has begun, the edited text can be sent as a new prompt. */
 function Editor({
   agent_id,
@@ -187,7 +199,7 @@ function Editor({
   const keyOf = useActKey();
   const save = useMutation({
     mutationFn: async ({ prompt_id, text }: Edited) => {
-      const body = { text };
+      const body = { content: withText(await readContent(agent_id, prompt_id), text) };
       if (is_sent) await call('promptAgent', { params: { agent_id }, body, idempotency_key: keyOf(body) });
       else await call('editPrompt', { params: { agent_id, prompt_id }, body });
     },

@@ -1,10 +1,12 @@
 /** The prompt that a user writes: a draft until it is sent, and again if sending fails. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import { Problem } from '../../../../core/problem.ts';
-import { call, newKey } from '../../../api/client.ts';
+import { call, errorMessage, newKey } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
+import { promptsQuery } from '../../../api/queries.ts';
+import { cancelTurnOf, currentPrompt } from '../../../api/turns.ts';
 import { useDraft } from '../../../ui/drafts.ts';
+import { showToast } from '../../../ui/toast.tsx';
 
 interface Prompt {
   text: string;
@@ -13,8 +15,8 @@ interface Prompt {
 }
 
 interface Sent extends Prompt {
-  /** The current turn is cancelled first. */
-  now: boolean;
+  /** The prompt whose turn is cancelled (null: work without a prompt); undefined: none. */
+  replaces: string | null | undefined;
 }
 
 function parsePrompt(stored: string): Prompt | null {
@@ -38,10 +40,18 @@ export function usePrompt(agent_id: string, onSent: () => void) {
     setText((now) => [prompt.text, now].filter(Boolean).join('\n'));
   };
   const sending = useMutation({
-    mutationFn: async ({ text, key, now }: Sent) => {
-      // In this order: the other one could cancel the turn of this prompt.
-      if (now) await cancelTurn(agent_id);
-      await call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key: key });
+    mutationFn: async ({ text, key, replaces }: Sent) => {
+      const { prompt_id } = await call('promptAgent', {
+        params: { agent_id },
+        body: { text },
+        idempotency_key: key,
+      });
+      // After the prompt: if this one repeats a request whose response was lost, its own turn may be the current one.
+      if (replaces === undefined || replaces === prompt_id) return;
+      // The prompt is queued anyway.
+      await cancelTurnOf(agent_id, replaces).catch((error) =>
+        showToast('The turn was not cancelled', errorMessage(error)),
+      );
     },
     onSuccess: () => {
       failed.current = null;
@@ -57,20 +67,13 @@ export function usePrompt(agent_id: string, onSent: () => void) {
     left.current = '';
     if (prompt) restore(prompt);
   });
+  /** `now`: cancels the turn that the user sees. */
   const send = ({ now = false } = {}) => {
+    const turn = currentPrompt(queries.getQueryData(promptsQuery(agent_id).queryKey) ?? []);
     const prompt = failed.current?.text === text ? failed.current : { text, key: newKey() };
     setInFlight(JSON.stringify(prompt));
     setText('');
-    sending.mutate({ ...prompt, now });
+    sending.mutate({ ...prompt, replaces: now ? turn : undefined });
   };
   return { text, setText, send, is_sending: sending.isPending, error: sending.error };
-}
-
-async function cancelTurn(agent_id: string): Promise<void> {
-  try {
-    await call('cancelTurn', { params: { agent_id } });
-  } catch (error) {
-    // It has ended meanwhile.
-    if (!(error instanceof Problem && error.code === 'no_turn')) throw error;
-  }
 }
