@@ -92,6 +92,10 @@ browserTest(
     await page.goto(`${named()}/settings/passkeys`);
     await page.getByText('never used').waitFor();
     await signOut(page);
+    await page.getByLabel('Username').fill(ROOT.username);
+    await page.getByLabel('Password').fill('not it, sorry');
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByText('invalid username or password', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Use a passkey' }).click();
     // The page from before the sign-out.
     await page.waitForURL(`${named()}/settings/passkeys`);

@@ -26,7 +26,8 @@ export function Login() {
       router.history.replace(to);
     },
   });
-  if (signed_in && login.isIdle) return <Navigate to={to} replace />;
+  // Also after a wrong password: a passkey or another tab may have signed in since.
+  if (signed_in && !login.isPending && !login.isSuccess) return <Navigate to={to} replace />;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     login.mutate();
