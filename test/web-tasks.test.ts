@@ -231,6 +231,45 @@ browserTest(
   },
 );
 
+browserTest('a task whose assignee has left the team can still be edited', async () => {
+  const members = [{ member_id: 'lead' }, { member_id: 'ops' }];
+  const team = await plane.client.call('createTeam', {
+    body: { name: 'left', spec: { members, leader_member_id: 'lead' } },
+  });
+  const { id } = await plane.client.call('createTask', {
+    params: { team_id: team.id },
+    body: { title: 'Left behind', assignee_member_id: 'ops' },
+  });
+  await plane.client.call('updateTeam', {
+    params: { team_id: team.id },
+    body: { version: team.version, spec: { ...team.spec, members: members.slice(0, 1) } } as never,
+  });
+  const { page, errors } = await open(`/tasks?team=${team.id}&task=${id}`);
+  await page.getByRole('button', { name: 'Edit task' }).click();
+  const dialog = page.getByRole('dialog');
+  const assignee = dialog.getByRole('combobox', { name: 'Assignee' });
+  expect(await assignee.locator('option:checked').textContent()).toBe('ops (no longer a member)');
+  await dialog.getByLabel('Title').fill('Taken over');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  const params = { team_id: team.id, task_id: id };
+  expect(await plane.client.call('getTask', { params })).toMatchObject({
+    title: 'Taken over',
+    assignee_member_id: 'ops',
+  });
+
+  // The draft of a new task keeps the team of its assignee.
+  await page.goto(`${plane.url}/tasks`);
+  await page.getByRole('button', { name: 'New task' }).click();
+  await dialog.getByLabel('Team').selectOption('left');
+  await assignee.selectOption('lead');
+  await page.reload();
+  await page.getByRole('button', { name: 'New task' }).click();
+  expect(await dialog.getByLabel('Team').locator('option:checked').textContent()).toBe('left');
+  expect(await assignee.inputValue()).toBe('lead');
+  expect(errors).toEqual([]);
+});
+
 browserTest('a conflicting edit shows both versions and loses neither', async () => {
   const id = await create('Paint it red');
   const { page } = await open(`/tasks?team=${team_id}&task=${id}`);

@@ -12,24 +12,15 @@ import { hasModifier, isComposing } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
 import { putTask, refetchAfterConflict } from './data.ts';
+import {
+  assigneeChoices,
+  type EditedFields,
+  type Fields,
+  type NewFields,
+  toBody,
+  toChanges,
+} from './fields.ts';
 import { taskFieldFor } from './thread.ts';
-
-interface Fields extends Record<string, string> {
-  title: string;
-  description: string;
-  assignee: string;
-}
-
-interface EditedFields extends Fields {
-  /** The version that the user started to edit, not the latest one. */
-  version: string;
-}
-
-const toBody = ({ title, description, assignee }: Fields) => ({
-  title,
-  description,
-  assignee_member_id: assignee === '' ? null : assignee,
-});
 
 export function NewTask({
   teams,
@@ -43,9 +34,11 @@ export function NewTask({
   onCreated: (task: TaskRecord) => void;
 }) {
   const queries = useQueryClient();
-  const [chosen, setChosen] = useState(team_id ?? teams[0]!.id);
-  const team = teams.find(({ id }) => id === chosen) ?? teams[0]!;
-  const [fields, setFields] = useFields<Fields>('task.new', { title: '', description: '', assignee: '' });
+  const [fields, setFields] = useFields<NewFields>('task.new', {
+    team_id: team_id ?? teams[0]!.id,
+    ...{ title: '', description: '', assignee: '' },
+  });
+  const team = teams.find(({ id }) => id === fields.team_id) ?? teams[0]!;
   const keyOf = useActKey();
   const create = useMutation({
     mutationFn: () => {
@@ -76,10 +69,7 @@ export function NewTask({
               <Select
                 {...control}
                 value={team.id}
-                onChange={(id) => {
-                  setChosen(id);
-                  setFields({ assignee: '' });
-                }}
+                onChange={(id) => setFields({ team_id: id, assignee: '' })}
                 choices={teams.map(({ id, name }) => ({ value: id, label: name }))}
               />
             )}
@@ -113,8 +103,7 @@ export function EditTask({
   const save = useMutation({
     mutationFn: (sent: EditedFields) => {
       const { team_id, id } = task;
-      const body = { ...toBody(sent), version: Number(sent.version) };
-      return call('updateTask', { params: { team_id, task_id: id }, body });
+      return call('updateTask', { params: { team_id, task_id: id }, body: toChanges(base, sent) });
     },
     onSuccess: (saved, sent) => {
       putTask(queries, saved);
@@ -209,7 +198,6 @@ function TaskForm({
     event.preventDefault();
     submit();
   };
-  const members = team.spec.members.map(({ member_id }) => ({ value: member_id, label: member_id }));
   return (
     <form onSubmit={submit} onKeyDown={onKey} className="flex flex-col gap-3">
       {children}
@@ -238,7 +226,7 @@ function TaskForm({
             {...control}
             value={fields.assignee}
             onChange={(assignee) => onChange({ assignee })}
-            choices={[{ value: '', label: 'Unassigned' }, ...members]}
+            choices={assigneeChoices(team, fields.assignee)}
           />
         )}
       </Field>
