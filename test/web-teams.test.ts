@@ -312,6 +312,41 @@ longBrowserTest('a person can add steps to a run in progress', async () => {
   expect(foreign_requests).toEqual([]);
 });
 
+browserTest('what the user works with on the page of a run stays while other steps change', async () => {
+  const { page, errors } = await open();
+  const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
+  const { id: team_id } = await team('steady', { members });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  const params = { team_id, run_id };
+  const addStep = (step_key: string, member_id: string) =>
+    plane.client.call('addStep', { params, body: { step_key, member_id, depends_on: [], prompt: '' } });
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  await page.getByRole('button', { name: 'Add step…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Prompt').fill('Say what you saw');
+  await addStep('look', 'ann');
+  // Behind the dialog.
+  await page.locator('section[aria-label=Steps]').waitFor();
+  await dialog.getByLabel('Waits for').getByRole('option', { name: 'look' }).waitFor({ state: 'attached' });
+  expect(await dialog.getByLabel('Prompt').inputValue()).toBe('Say what you saw');
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+
+  await addStep('tell', 'bob');
+  await inSteps(page, 'tell ready bob').waitFor();
+  const panel = page.getByRole('region', { name: 'Step look' });
+  await panel.getByRole('button', { name: 'Complete step…' }).click();
+  await panel.getByLabel('Output').fill('A fox');
+  await plane.client.call('failStep', {
+    params: { ...params, step_key: 'tell' },
+    body: { error_text: 'no voice' },
+  });
+  await inSteps(page, 'tell failed bob').waitFor();
+  expect(await panel.getByLabel('Output').inputValue()).toBe('A fox');
+  await page.getByRole('region', { name: 'Member ann' }).waitFor();
+  expect(errors).toEqual([]);
+});
+
 browserTest("a person can send, answer and acknowledge mail in a run's mailbox", async () => {
   const { page, errors, foreign_requests } = await open();
   const members = [{ member_id: 'ann' }, { member_id: 'bob' }];

@@ -23,23 +23,25 @@ interface AddStepProps {
   onAdded: (step_key: string) => void;
 }
 
-export function AddStep({ run, steps, onAdded }: AddStepProps) {
+/** The button and its dialog. They are apart, because the button moves when the run gets its first step. */
+export function useAddStepDialog(
+  run: RunRecord,
+  steps: readonly StepRecord[],
+  onAdded: (step_key: string) => void,
+) {
   const [open, setOpen] = useState(false);
-  return (
-    <>
-      <Button onClick={() => setOpen(true)}>Add step…</Button>
+  const done = (step_key: string) => {
+    setOpen(false);
+    onAdded(step_key);
+  };
+  return {
+    button: <Button onClick={() => setOpen(true)}>Add step…</Button>,
+    dialog: (
       <Dialog open={open} onClose={() => setOpen(false)} title={`Add a step to run ${run.number}`}>
-        <StepFields
-          run={run}
-          steps={steps}
-          onAdded={(step_key) => {
-            setOpen(false);
-            onAdded(step_key);
-          }}
-        />
+        <StepFields run={run} steps={steps} onAdded={done} />
       </Dialog>
-    </>
-  );
+    ),
+  };
 }
 
 function StepFields({ run: { id: run_id, team_id, spec }, steps, onAdded }: AddStepProps) {

@@ -25,12 +25,15 @@ export function MemberPanel({
   step,
   members,
   onMember,
+  onUse,
 }: {
   run: RunRecord;
   member_id: string;
   step: StepRecord | undefined;
   members: MembersRecord | undefined;
   onMember: (member_id: string) => void;
+  /** Called before the view changes, so that the page keeps showing this member. */
+  onUse: () => void;
 }) {
   const [chosen, setTab] = useState<string | null>(null);
   const spec = run.spec.members.find((member) => member.member_id === member_id);
@@ -66,7 +69,10 @@ export function MemberPanel({
               label: member && count?.(member) ? `${label} ${count(member)}` : label,
             }))}
             value={tab}
-            onValue={setTab}
+            onValue={(next) => {
+              onUse();
+              setTab(next);
+            }}
           />
           <span className="flex min-w-0 items-center gap-2">
             {agent && <AgentStatus agent={agent} />}

@@ -14,7 +14,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { QueryState, Skeleton } from '../../ui/states.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
-import { AddStep } from './add-step.tsx';
+import { useAddStepDialog } from './add-step.tsx';
 import { RunChanges } from './changes.tsx';
 import {
   likelyStep,
@@ -67,26 +67,31 @@ function useWaitingIn(run_id: string): { waiting: readonly WaitingItem[]; waits:
   }, [items, run_id]);
 }
 
-/** The selection and the view, which are part of the URL. `chosen`: what the user selected last, a new object each time. */
+/**
+ * The selection and the view, which are part of the URL. `chosen`: what the user selected last, a new object each time. `pin`
+ * selects what is shown already, so that it stays while the user works with it.
+ */
 function useSelection() {
   const search = useSearch({ from: '/app/teams/$team_id/runs/$run_id' });
   const navigate = useNavigate({ from: '/teams/$team_id/runs/$run_id' });
   const [chosen, setChosen] = useState<Selection>({});
-  const select = (next: Selection) => {
-    setChosen(next);
+  const pin = (next: Selection) =>
     void navigate({
       search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
       replace: true,
     });
+  const select = (next: Selection) => {
+    setChosen(next);
+    pin(next);
   };
   const setView = (view: 'graph' | 'table') =>
     void navigate({ search: (now) => ({ ...now, view }), replace: true });
-  return { search, chosen, select, setView };
+  return { search, chosen, select, pin, setView };
 }
 
 function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const { id: run_id, team_id } = run;
-  const { search, chosen, select, setView } = useSelection();
+  const { search, chosen, select, pin, setView } = useSelection();
   const live = !isRunOver(run);
   const team = useQuery(teamQuery(team_id));
   const members = useQuery(runMembersQuery(run_id, live));
@@ -97,12 +102,13 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const step = steps.find(({ step_key }) => step_key === shown_step?.step_key);
   const member_id =
     step?.member_id ?? search.member ?? run.spec.leader_member_id ?? run.spec.members[0]?.member_id;
+  const selected = { step: step?.step_key, member: member_id };
+  const onUse = () => pin(step ? { step: step.step_key } : { member: member_id });
   const details = step && (
-    <StepDetails run={run} step={step} needs_you={shown_step?.status === 'needs_you'} chosen={chosen} />
+    <StepDetails {...{ run, step, chosen, onUse }} needs_you={shown_step?.status === 'needs_you'} />
   );
   const is_narrow = useNarrow();
-  const adding = live && <AddStep run={run} steps={steps} onAdded={(step) => select({ step })} />;
-  const selected = { step: step?.step_key, member: member_id };
+  const add_step = useAddStepDialog(run, steps, (step) => select({ step }));
   return (
     <Screen
       title={`Run ${run.number} · ${team.data?.name ?? team_id}`}
@@ -132,7 +138,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
             onSelect={(key) => select({ step: key })}
             view={search.view}
             onView={setView}
-            adding={adding}
+            adding={live && add_step.button}
           />
         ) : (
           <Members
@@ -141,7 +147,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
             waiting={waiting}
             selected={member_id}
             onSelect={(item) => select({ member: item })}
-            adding={adding}
+            adding={live && add_step.button}
           />
         )}
         {is_narrow && details}
@@ -157,9 +163,11 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
             member_id={member_id}
             members={members.data}
             onMember={(item) => select({ member: item })}
+            onUse={onUse}
           />
         </div>
       </Page>
+      {add_step.dialog}
     </Screen>
   );
 }
@@ -170,6 +178,7 @@ function StepDetails({
   step,
   needs_you,
   chosen,
+  onUse,
 }: {
   run: RunRecord;
   step: StepRecord;
@@ -177,6 +186,7 @@ function StepDetails({
   needs_you: boolean;
   /** As of `useSelection`. */
   chosen: Selection;
+  onUse: () => void;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const is_phone = [useHandheld(), useNarrow()].includes(true);
@@ -188,7 +198,7 @@ function StepDetails({
   }, [chosen, step_key]);
   return (
     <div ref={box} className="min-w-0 scroll-my-3">
-      <StepPanel key={step_key} run={run} step={step} needs_you={needs_you} />
+      <StepPanel key={step_key} run={run} step={step} needs_you={needs_you} onUse={onUse} />
     </div>
   );
 }
@@ -201,6 +211,7 @@ function Side({
   member_id,
   members,
   onMember,
+  onUse,
 }: {
   run: RunRecord;
   step: StepRecord | undefined;
@@ -209,13 +220,12 @@ function Side({
   member_id: string | undefined;
   members: MembersRecord | undefined;
   onMember: (member_id: string) => void;
+  onUse: () => void;
 }) {
   return (
     <div className="flex min-w-0 flex-col gap-3">
       {details}
-      {member_id !== undefined && (
-        <MemberPanel run={run} member_id={member_id} step={step} members={members} onMember={onMember} />
-      )}
+      {member_id !== undefined && <MemberPanel {...{ run, member_id, step, members, onMember, onUse }} />}
       {run_panels.map((part, at) => {
         const Panel = part.view();
         // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes

@@ -35,12 +35,15 @@ type Sending = { command: StepCommand } & CommandInput;
 interface StepProps {
   run: RunRecord;
   step: StepRecord;
+  /** Called before a command, so that the page keeps showing this step. */
+  onUse: () => void;
 }
 
 export function StepPanel({
   run,
   step,
   needs_you,
+  onUse,
 }: StepProps & {
   /** The step's agent waits for the user. */
   needs_you: boolean;
@@ -67,7 +70,7 @@ export function StepPanel({
         </span>
       </header>
       <StepFacts step={step} />
-      <StepCommands run={run} step={step} />
+      <StepCommands run={run} step={step} onUse={onUse} />
       {step.output !== null && step.output !== undefined && <Json label="Output" value={step.output} open />}
       {step.input !== null && step.input !== undefined && <Json label="Input" value={step.input} />}
     </section>
@@ -102,12 +105,13 @@ function StepFacts({ step: { prompt, depends_on, when, error_text, status } }: {
   );
 }
 
-function StepCommands({ run, step }: StepProps) {
+function StepCommands({ run, step, onUse }: StepProps) {
   const [open, setOpen] = useState<StepCommand | null>(null);
   const act = useStepCommand(run, step, () => setOpen(null));
   const { main, more } = isRunOver(run) ? none : stepCommands(step, run.spec);
   const press = (command: StepCommand) => {
     act.reset();
+    onUse();
     if (command === 'start') act.mutate({ command });
     else setOpen(command);
   };
