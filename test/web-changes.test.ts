@@ -152,6 +152,35 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
+browserTest('a comment that is being written stays with its line while the file changes', async () => {
+  const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+    body: { name: 'moves', command: 'true', worktree_mode: 'create_worktree', worktree_repo: repo },
+  });
+  const write = (...lines: string[]) =>
+    writeFile(join(workdir, 'cart.ts'), lines.map((line) => `${line}\n`).join(''));
+  await write('const total = 0;', 'line 2');
+  const { page, errors } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent_id}/changes`);
+  await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click(slow);
+  const box = page.getByRole('textbox', { name: 'Comment on line 1' });
+  await box.fill('Why not a sum?');
+  // Without taking the focus.
+  const refresh = () => page.getByRole('button', { name: 'Refresh' }).dispatchEvent('click');
+  await write('// first', '// second', 'const total = 0;', 'line 2');
+  await refresh();
+  await page.getByText('Line 1 is now line 3.').waitFor();
+  expect(await box.inputValue()).toBe('Why not a sum?');
+  await expect.poll(() => box.and(page.locator(':focus')).count()).toBe(1);
+  await write('// first', 'line 2');
+  await refresh();
+  await page.getByText('This line is no longer part of the diff: const total = 0;').waitFor();
+  await box.press('ControlOrMeta+Enter');
+  await page.getByRole('region', { name: 'Comments' }).getByText('1 comment').waitFor();
+  expect(await page.evaluate('JSON.stringify(localStorage)')).toContain('const total = 0;');
+  expect(errors).toEqual([]);
+});
+
 browserTest('names and commands with letters of two scripts work in links and as copies', async () => {
   const name = 'отчёт_v2.md';
   const workdir = makeRepository(join(plane.work, 'reports'), { [name]: 'old\n' });

@@ -1,7 +1,24 @@
 import { describe, expect, test } from 'vitest';
-import { type Comment, parseComments, toPrompt, withComment, withoutComments } from './comments.ts';
+import {
+  type Comment,
+  parseComments,
+  toPrompt,
+  withAnchored,
+  withComment,
+  withoutComments,
+} from './comments.ts';
 import { findGaps, isContextIgnored } from './context.ts';
-import { type FileChange, findChange, getPlace, linesUpTo, paired, parsed, visible } from './parsed.ts';
+import {
+  anchorAt,
+  type FileChange,
+  findAnchor,
+  findChange,
+  getPlace,
+  linesUpTo,
+  paired,
+  parsed,
+  visible,
+} from './parsed.ts';
 import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
 import { isViewed, parseViewed, withViewed } from './viewed.ts';
 
@@ -56,6 +73,43 @@ test('the lines up to a place are those of its side in its hunk', () => {
   expect(upTo('old', 9)).toEqual(['7 a', '8 b', '9 c']);
   expect(upTo('new', 20)).toEqual(['20 y']);
   expect(upTo('new', 15)).toEqual([]);
+});
+
+describe('a comment that is being written while the file changes', () => {
+  const hunksOf = (diff: string) => {
+    const shown = parsed(change(`${head}${diff}`));
+    if (shown.type !== 'hunks') throw new Error('no hunks');
+    return shown.hunks;
+  };
+  const before = hunksOf('@@ -7,3 +7,5 @@\n a {\n+  one();\n+}\n b {\n }\n');
+  const now = (diff: string, line: number, side: 'old' | 'new' = 'new') =>
+    findAnchor(hunksOf(diff), anchorAt(before, { side, line }));
+
+  test('follows its line', () => {
+    expect(findAnchor(before, anchorAt(before, { side: 'new', line: 9 }))).toEqual({ side: 'new', line: 9 });
+    const below = '@@ -7,3 +7,7 @@\n+x {\n+}\n a {\n+  one();\n+}\n b {\n }\n';
+    expect(now(below, 8)).toEqual({ side: 'new', line: 10 });
+    // Not the bracket that is nearer.
+    expect(now(below, 9)).toEqual({ side: 'new', line: 11 });
+  });
+
+  test('has no place if its line is gone, even if another line looks like it', () => {
+    const gone = '@@ -7,3 +7,3 @@\n a {\n+  two();\n b {\n';
+    expect(now(gone, 8)).toBeNull();
+    expect(now('@@ -7,3 +7,3 @@\n b {\n+  two();\n }\n', 9)).toEqual({ side: 'new', line: 9 });
+    expect(now('@@ -6,3 +6,3 @@\n b {\n+  two();\n }\n', 9)).toBeNull();
+  });
+
+  test('quotes the lines that the user has seen', () => {
+    const open = anchorAt(before, { side: 'new', line: 9 });
+    const list = [comment(9, 'Old', { path: 'a b.ts' }), comment(3, 'Other')];
+    const put = { path: 'a b.ts', open, text: 'Why?', first: 8 };
+    const quoted = { path: 'a b.ts', side: 'new', code: '  one();\n}', text: 'Why?' };
+    const moved = withAnchored(list, { ...put, now: { side: 'new', line: 19 } });
+    expect(moved).toEqual([{ ...quoted, first: 18, line: 19 }, comment(3, 'Other')]);
+    const gone = withAnchored(list, { ...put, now: null });
+    expect(gone).toEqual([{ ...quoted, first: 8, line: 9 }, comment(3, 'Other')]);
+  });
 });
 
 describe('hidden lines of a diff', () => {

@@ -1,11 +1,14 @@
 /** A comment on one line or several: a draft, or one that waits to be sent. */
 import { Pencil, Trash2 } from 'lucide-react';
-import { type KeyboardEvent, useId, useState } from 'react';
+import { type KeyboardEvent, type RefObject, useId, useLayoutEffect, useRef, useState } from 'react';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
 import { isComposing, isModEnter, MOD } from '../../../ui/keys.ts';
 import { type Comment, describeLines } from './comments.ts';
+
+/** Where the caret is in the text. */
+export type Caret = 'end' | readonly [start: number, end: number];
 
 export interface CommentBoxProps {
   /** The key of the draft. */
@@ -15,12 +18,18 @@ export interface CommentBoxProps {
   /** The lowest line that it can begin with. */
   first_min: number;
   before: Pick<Comment, 'first' | 'text'> | undefined;
+  /** What has happened to the line since the box was opened. */
+  note: string | null;
+  /** Focuses the box if it is set. The box sets it if it has the focus when it is removed: its line may have moved. */
+  caret: RefObject<Caret | null>;
   /** `first`: undefined for a comment on one line. */
   onDone: (text: string, first: number | undefined) => void;
   onCancel: () => void;
 }
 
-export function CommentBox({ name, line, first_min, before, onDone, onCancel }: CommentBoxProps) {
+export function CommentBox(props: CommentBoxProps) {
+  const { name, line, first_min, before, note, caret, onDone, onCancel } = props;
+  const field = useKeptCaret(caret);
   const [draft, setDraft] = useDraft(`comment.${name}`);
   const [from_draft, setFrom] = useDraft(`comment.${name}.from`);
   // Editing starts from the saved comment, unless there is a draft.
@@ -56,11 +65,15 @@ export function CommentBox({ name, line, first_min, before, onDone, onCancel }: 
       onKeyDown={onKey}
       className="flex flex-col gap-2 border-line border-y bg-surface p-3 font-sans text-base"
     >
+      {note && (
+        <p role="status" className="break-words text-muted text-sm">
+          {note}
+        </p>
+      )}
       <textarea
+        ref={field}
         dir="auto"
         aria-label={`Comment on ${describeLines({ line, ...(first !== undefined && { first }) })}`}
-        // biome-ignore lint/a11y/noAutofocus: it was opened to write in it
-        autoFocus
         rows={3}
         value={text}
         onChange={(event) => write(event.target.value)}
@@ -76,6 +89,27 @@ export function CommentBox({ name, line, first_min, before, onDone, onCancel }: 
       </div>
     </div>
   );
+}
+
+/** Keeps the focus and the caret of a field that is removed and added again. */
+function useKeptCaret(caret: RefObject<Caret | null>): RefObject<HTMLTextAreaElement | null> {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => {
+    const own = field.current!;
+    if (caret.current !== null) {
+      const { length } = own.value;
+      const [start, end] = caret.current === 'end' ? [length, length] : caret.current;
+      caret.current = null;
+      own.focus();
+      own.setSelectionRange(start, end);
+    }
+    // React runs this before it removes the field. Another box may be about to open.
+    return () => {
+      if (caret.current === null && document.activeElement === own)
+        caret.current = [own.selectionStart, own.selectionEnd];
+    };
+  }, [caret]);
+  return field;
 }
 
 function FromLine({

@@ -1,5 +1,5 @@
 /** Comments on lines of a diff, until they are sent to the agent as one prompt (pure). */
-import type { Place } from './parsed.ts';
+import type { Anchor, Place } from './parsed.ts';
 
 export interface Comment extends Place {
   readonly path: string;
@@ -25,6 +25,25 @@ export function withComment(list: readonly Comment[], comment: Comment): Comment
   const others = list.filter((item) => !isOnLine(item, comment.path, comment));
   const text = comment.text.trim();
   return text === '' ? others : [...others, { ...comment, text }].sort(compareComments);
+}
+
+/**
+ * Adds the comment of a box that was opened at a line, in place of the one that it has edited. It quotes the lines that the user
+ * has seen. `now`: where the line is by now; null if it is no longer in the diff. `first`: as it was when the box was opened.
+ */
+export function withAnchored(
+  list: readonly Comment[],
+  put: { path: string; open: Anchor; now: Place | null; text: string; first: number | undefined },
+): Comment[] {
+  const { path, open, now, text, first } = put;
+  const { side, line, lines } = open;
+  const code = lines.filter((each) => each.line >= (first ?? line)).map((each) => each.text);
+  const by = now === null ? 0 : now.line - line;
+  const comment = { path, side, line: line + by, code: code.join('\n'), text };
+  return withComment(withComment(list, { ...comment, line, text: '' }), {
+    ...comment,
+    ...(first !== undefined && { first: first + by }),
+  });
 }
 
 /** Removes comments, unless they were changed since. */

@@ -2,12 +2,23 @@
 import type { Hunk as HunkData } from 'gitdiff-parser';
 import { type ReactNode, type RefObject, useMemo, useRef, useState } from 'react';
 import { getChangeKey, type RenderGutter } from 'react-diff-view';
+import { escapeHidden } from '../../../../core/visible.ts';
 import DiffTable from '../../../diffs/diff-table.tsx';
-import { CommentBox, CommentView } from './comment-box.tsx';
-import { type Comment, describeLines, isOnLine, withComment } from './comments.ts';
+import { type Caret, CommentBox, CommentView } from './comment-box.tsx';
+import { type Comment, describeLines, isOnLine, withAnchored, withComment } from './comments.ts';
 import { findGaps, isContextIgnored } from './context.ts';
 import { MoreLines } from './more-lines.tsx';
-import { type FileChange, findChange, getPlace, linesUpTo, type Place, paired, visible } from './parsed.ts';
+import {
+  type Anchor,
+  anchorAt,
+  type FileChange,
+  findAnchor,
+  findChange,
+  getPlace,
+  type Place,
+  paired,
+  visible,
+} from './parsed.ts';
 import type { ChangeComments } from './stored.ts';
 import type { View } from './use-diff-view.ts';
 import { useKeepPlace } from './use-keep-place.ts';
@@ -32,39 +43,53 @@ export function Hunks(props: HunksProps) {
   const shown = useMemo(() => visible(view === 'split' ? paired(hunks) : hunks), [hunks, view]);
   const table = useRef<HTMLDivElement>(null);
   const more = useMore(props, table);
-  const [open, setOpen] = useState<Place | null>(null);
+  const [open, setOpen] = useState<Anchor | null>(null);
+  // Kept while the box moves to another line.
+  const caret = useRef<Caret | null>(null);
+  const openAt = (place: Place) => {
+    caret.current = 'end';
+    setOpen(anchorAt(hunks, place));
+  };
   const mine = comments.filter((comment) => comment.path === path);
-  const put = ({ side, line }: Place, text: string, first?: number) => {
-    const lines = linesUpTo(hunks, { side, line }).filter((each) => each.line >= (first ?? line));
-    const code = lines.map((each) => each.text).join('\n');
-    const range = first !== undefined && { first };
-    onComments((list) => withComment(list, { side, line, ...range, path, code, text }));
-    setOpen(null);
-  };
-  const renderWidget = (place: Place): ReactNode => {
-    const saved = mine.find((comment) => isOnLine(comment, path, place));
-    if (open !== null && open.side === place.side && open.line === place.line) {
-      return (
-        <CommentBox
-          name={`${agent_id}.${path}.${place.side}${place.line}`}
-          line={place.line}
-          first_min={linesUpTo(hunks, place)[0]?.line ?? place.line}
-          before={saved}
-          onDone={(text, first) => put(place, text, first)}
-          onCancel={() => setOpen(null)}
-        />
-      );
-    }
-    return (
-      saved && <CommentView comment={saved} onEdit={() => setOpen(place)} onDelete={() => put(place, '')} />
-    );
-  };
+  const edited = mine.find((comment) => open !== null && isOnLine(comment, path, open));
+  const now = open && findAnchor(hunks, open);
+  const box = open && (
+    <CommentBox
+      key={`${open.side}${open.line}`}
+      name={`${agent_id}.${path}.${open.side}${open.line}`}
+      line={open.line}
+      first_min={open.lines[0]?.line ?? open.line}
+      before={edited}
+      note={noteOnMove(open, now)}
+      caret={caret}
+      onDone={(text, first) => {
+        onComments((list) => withAnchored(list, { path, open, now, text, first }));
+        setOpen(null);
+      }}
+      onCancel={() => setOpen(null)}
+    />
+  );
   const widgets: Record<string, ReactNode> = {};
-  for (const place of [...mine, ...(open ? [open] : [])]) {
-    const change = findChange(hunks, place);
-    if (change) widgets[getChangeKey(change)] = renderWidget(place);
+  const lost: Comment[] = [];
+  for (const comment of mine.filter((one) => one !== edited)) {
+    const change = findChange(hunks, comment);
+    const remove = () => onComments((list) => withComment(list, { ...comment, text: '' }));
+    if (change)
+      widgets[getChangeKey(change)] = (
+        <CommentView comment={comment} onEdit={() => openAt(comment)} onDelete={remove} />
+      );
+    else lost.push(comment);
   }
-  const lost = mine.filter((comment) => !findChange(hunks, comment));
+  const line = now && findChange(hunks, now);
+  if (line) {
+    const key = getChangeKey(line);
+    widgets[key] = (
+      <>
+        {widgets[key]}
+        {box}
+      </>
+    );
+  }
   return (
     <>
       {lost.map((comment) => (
@@ -75,6 +100,7 @@ export function Hunks(props: HunksProps) {
           onDelete={() => onComments((list) => withComment(list, { ...comment, text: '' }))}
         />
       ))}
+      {!line && box}
       {more.note}
       <div ref={table}>
         <DiffTable
@@ -83,12 +109,21 @@ export function Hunks(props: HunksProps) {
           type={diffType(status)}
           view={view}
           widgets={widgets}
-          renderGutter={gutter(setOpen)}
+          renderGutter={gutter(openAt)}
           renderMore={more.render}
         />
       </div>
     </>
   );
+}
+
+/** What the box of a comment says if the agent has changed the file since it was opened. */
+function noteOnMove(open: Anchor, now: Place | null): string | null {
+  if (now === null) {
+    const text = escapeHidden(open.lines.at(-1)?.text.trim() ?? '');
+    return `The file has changed. This line is no longer part of the diff: ${text}`;
+  }
+  return now.line === open.line ? null : `The file has changed. Line ${open.line} is now line ${now.line}.`;
 }
 
 /** The buttons that show more lines, and a note if that is not possible. */

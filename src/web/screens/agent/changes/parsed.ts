@@ -8,6 +8,8 @@ export type ChangedFile = Answered<'getChanges'>['files'][number];
 
 /** Longer tables make the page slow. */
 const LINES_MAX = 3_000;
+/** Enough to tell a line from others with the same text. */
+const LINES_COMPARED = 8;
 /** Longer lines are not code that people read. */
 const LINE_CHARS_MAX = 5_000;
 
@@ -100,6 +102,50 @@ export interface Place {
 export function getPlace(change: Change): Place {
   if (change.type === 'normal') return { side: 'new', line: change.newLineNumber };
   return { side: change.type === 'delete' ? 'old' : 'new', line: change.lineNumber };
+}
+
+/** A place, and the lines up to it, so that it can be found again after the diff has changed. */
+export interface Anchor extends Place {
+  /** As `linesUpTo`; at least one. */
+  readonly lines: readonly { readonly line: number; readonly text: string }[];
+}
+
+export function anchorAt(hunks: readonly Hunk[], { side, line }: Place): Anchor {
+  return { side, line, lines: linesUpTo(hunks, { side, line }) };
+}
+
+/**
+ * Where the line of the anchor is now: of the lines with its text, the one with most of the same lines above it, then the
+ * nearest. Null if there is none.
+ */
+export function findAnchor(hunks: readonly Hunk[], { side, line, lines }: Anchor): Place | null {
+  let best: { place: Place; same: number; distance: number } | null = null;
+  for (const hunk of hunks) {
+    const texts = hunk.changes.flatMap((change) =>
+      numberOn(change, side) === null ? [] : [{ change, text: change.content }],
+    );
+    for (const [at, { change, text }] of texts.entries()) {
+      const place = getPlace(change);
+      const same = countSame(texts.slice(0, at + 1), lines);
+      // A bracket alone says little about where it was.
+      const is_clear = same > 1 || place.line === line || /\w/.test(text);
+      if (place.side !== side || same === 0 || !is_clear) continue;
+      const distance = Math.abs(place.line - line);
+      if (best === null || same > best.same || (same === best.same && distance < best.distance))
+        best = { place, same, distance };
+    }
+  }
+  return best?.place ?? null;
+}
+
+/** The number of equal lines at the ends of both lists, up to a few. */
+function countSame(a: readonly { text: string }[], b: readonly { text: string }[]): number {
+  let count = 0;
+  while (count < LINES_COMPARED && a.length > count && b.length > count) {
+    if (a.at(-1 - count)!.text !== b.at(-1 - count)!.text) break;
+    count++;
+  }
+  return count;
 }
 
 /** The lines of the place's side in its hunk, from the first one to the place; empty if the place is not in the diff. */
