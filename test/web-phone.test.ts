@@ -95,6 +95,21 @@ browserTest(
   },
 );
 
+browserTest('on a phone, the error of an action in the sheet of a run is shown after the sheet', async () => {
+  const spec = { members: [{ member_id: 'ann' }], steps: [{ step_key: 'look', member_id: 'ann' }] };
+  const { id: team_id } = await plane.client.call('createTeam', { body: { name: 'pocket', spec } as never });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  await plane.client.call('cancelRun', { params: { team_id, run_id } });
+  const { page } = await browser.open(plane, { screen: 'phone' });
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  await page.route('**/resume', (route) => route.abort());
+  await page.getByRole('heading', { level: 1, name: 'Run 1 · pocket' }).getByText('cancelled').waitFor();
+  await page.getByRole('button', { name: 'Actions' }).click();
+  await page.getByRole('dialog', { name: 'Actions' }).getByRole('button', { name: 'Resume run' }).click();
+  await page.getByText('The service is not responding.').waitFor();
+});
+
 browserTest(
   'on a phone, the button to the latest row is below the list, where it covers no text',
   async () => {

@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useAct } from '../../api/act.ts';
-import { call, errorMessage } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import { putResponse } from '../../api/put-response.ts';
 import type { RunRecord } from '../../api/queries.ts';
@@ -10,6 +10,7 @@ import { Button } from '../../ui/button.tsx';
 import { CommandForm, type CommandInput } from '../../ui/command-form.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
+import { ScreenActionError } from '../../ui/screen-action-error.tsx';
 import { ActionError } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { type RunCommand, runCommands } from './facts.ts';
@@ -63,11 +64,7 @@ export function RunButtons({ run, questions, ready }: RunButtonsProps) {
   };
   return (
     <>
-      {act.error && confirming === null && (
-        <span role="alert" className="text-failed text-sm">
-          {errorMessage(act.error)}
-        </span>
-      )}
+      <ScreenActionError title={`Run ${run.number}`} error={confirming === null ? act.error : null} />
       {commands.map((command, at) => (
         <Button
           key={command}
