@@ -763,6 +763,13 @@ browserTest('a phone has one header, with the actions in a sheet and a way back'
   await sheet.waitFor({ state: 'hidden' });
   const dialog = page.getByRole('dialog', { name: 'Edit name and labels' });
   await dialog.getByLabel('Name').fill('in-pocket');
+  // The dialog stays while the user turns the phone.
+  const { width, height } = page.viewportSize()!;
+  await page.setViewportSize({ width: height, height: width });
+  await page.getByRole('button', { name: 'Actions' }).waitFor({ state: 'detached' });
+  await page.setViewportSize({ width, height });
+  await page.locator('[role=dialog][popover]').waitFor({ state: 'attached' });
+  expect(await dialog.getByLabel('Name').inputValue()).toBe('in-pocket');
   await dialog.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { level: 1, name: /in-pocket/ }).waitFor();
   await page.getByRole('link', { name: 'Back to agents' }).click();
