@@ -7,7 +7,7 @@ import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { permissionChoices } from '../../ui/permission-mode.tsx';
 import { Select } from '../../ui/select.tsx';
 import { AllowedPaths } from './allowed-paths.tsx';
-import type { Draft, PresetShape, Problems, Where } from './form.ts';
+import { commandKey, type Draft, type PresetShape, type Problems, type Where } from './form.ts';
 import type { Written } from './remembered.ts';
 
 export type NodeChoice =
@@ -36,7 +36,9 @@ export interface FormState {
   check: (path: string) => void;
 }
 
-function textProps(form: FormState, key: 'name' | 'ref' | 'workdir' | 'command', placeholder?: string) {
+type TextKey = 'name' | 'ref' | 'workdir' | 'command' | 'own_command';
+
+function textProps(form: FormState, key: TextKey, placeholder?: string) {
   return {
     value: form.draft[key],
     error: form.problems[key],
@@ -50,9 +52,12 @@ function textProps(form: FormState, key: 'name' | 'ref' | 'workdir' | 'command',
 /** The first field: the prompt, or the command of an agent that takes no prompt. Both have the same size. */
 export function MainField({ form }: { form: FormState }) {
   const { draft, problems, change } = form;
-  const key = form.shape.acp ? 'prompt' : 'command';
+  const key = form.shape.acp ? 'prompt' : commandKey(form.shape);
   return (
-    <Field label={form.shape.acp ? 'Prompt' : 'Command'} error={problems[key]}>
+    <Field
+      label={form.shape.acp ? 'Prompt' : 'Command'}
+      error={form.shape.acp ? problems.prompt : problems.command}
+    >
       {(control) => (
         <textarea
           {...control}
@@ -182,7 +187,8 @@ export function CommandField({ form }: { form: FormState }) {
           ? 'Runs with /bin/sh -c.'
           : `Replaces ${preset?.command ?? 'the preset’s command'}.`
       }
-      {...textProps(form, 'command', preset?.command ?? 'my-agent --acp')}
+      {...textProps(form, commandKey(shape), preset?.command ?? 'my-agent --acp')}
+      error={form.problems.command}
       mono
     />
   );
@@ -197,9 +203,11 @@ export function Advanced({ form }: { form: FormState }) {
     problems.env ??
     (draft.where === 'folder' ? undefined : problems.workdir) ??
     (has_command ? problems.command : undefined);
+  // Nobody should start a command that they do not see.
+  const replaces_command = has_command && draft.own_command !== '';
   useEffect(() => {
-    if (has_problem && details.current) details.current.open = true;
-  }, [has_problem]);
+    if ((has_problem || replaces_command) && details.current) details.current.open = true;
+  }, [has_problem, replaces_command]);
   return (
     <Disclosure
       ref={details}

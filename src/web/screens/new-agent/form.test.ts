@@ -59,6 +59,18 @@ test('the request contains only the fields that apply to the choices', () => {
   ]);
 });
 
+test('a command for one kind of preset is not sent to one of another kind', () => {
+  const draft = { ...EMPTY, where: 'empty', command: 'npm test', own_command: 'my-agent' } as const;
+  const commands = [plain, demo].map((shape) => [
+    toBody({ ...draft, preset: 'x' }, shape, 'x'),
+    toCommand({ ...draft, preset: 'x' }, shape, 'x'),
+  ]);
+  expect(commands).toEqual([
+    [{ body: expect.objectContaining({ command: 'npm test' }) }, expect.stringContaining("'npm test'")],
+    [{ body: expect.objectContaining({ command: 'my-agent' }) }, expect.stringContaining(' my-agent ')],
+  ]);
+});
+
 test('a form that is not complete names the field', () => {
   expect(toBody({ ...EMPTY, repo: '/code', env: 'A=1\noops' }, demo, 'x')).toEqual({
     problems: { env: 'Line 2 is not NAME=value' },

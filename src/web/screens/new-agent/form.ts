@@ -16,7 +16,10 @@ export interface Draft {
   node_id: string;
   permission_mode: 'ask' | 'agent';
   prompt: string;
+  /** The program of a preset that has none. */
   command: string;
+  /** Replaces the program of a preset that has one. Apart from `command`, so that neither becomes the other with the preset. */
+  own_command: string;
   /** One `NAME=value` per line. */
   env: string;
   restart: boolean;
@@ -34,6 +37,7 @@ export const EMPTY: Draft = {
   permission_mode: 'ask',
   prompt: '',
   command: '',
+  own_command: '',
   env: '',
   restart: false,
   stdin: false,
@@ -51,6 +55,11 @@ export interface PresetShape {
 
 export function shapeOf(preset: Pick<PresetRecord, 'protocol' | 'argv'>): PresetShape {
   return { acp: preset.protocol === 'acp', needs_command: preset.argv === null };
+}
+
+/** The field of the draft with the command. */
+export function commandKey({ needs_command }: PresetShape): 'command' | 'own_command' {
+  return needs_command ? 'command' : 'own_command';
 }
 
 /** Suggests a name: the repository, folder or preset, with the first number that is not `taken`. */
@@ -84,7 +93,7 @@ export function toBody(
       name,
       preset: draft.preset,
       permission_mode: draft.permission_mode,
-      command: draft.command.trim() || null,
+      command: draft[commandKey(shape)].trim() || null,
       node_id: draft.node_id,
       worktree_mode: where === 'folder' ? 'use_existing' : 'create_worktree',
       worktree_repo: where === 'worktree' ? repo : null,
@@ -105,7 +114,7 @@ export function toCommand(draft: Draft, shape: PresetShape, name: string): strin
   const names = draft.env.split('\n').flatMap((line) => /^\s*([^=\s]+)=/.exec(line)?.[1] ?? []);
   return showArgv([
     ...['svc', 'agents', 'create', name, '--preset', draft.preset],
-    ...option('--command', draft.command),
+    ...option('--command', draft[commandKey(shape)]),
     ...(where === 'worktree' ? [...option('--repo', draft.repo), ...option('--ref', draft.ref)] : []),
     ...option('--workdir', draft.workdir),
     ...(draft.node_id === 'main' ? [] : option('--node', draft.node_id)),
