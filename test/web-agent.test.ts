@@ -781,6 +781,38 @@ browserTest('a phone has one header, with the actions in a sheet and a way back'
   await page.context().setOffline(false);
 });
 
+browserTest('the second click of a double click on Stop does not start the agent again', async () => {
+  const agent = await plane.agent('exec sleep 600', { name: 'twice' });
+  const { page } = await openAgentPage(agent);
+  const starts: string[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST' && /\/(re)?start$/.test(request.url())) starts.push(request.url());
+  });
+  /** Presses the first button, and the second one as soon as that has taken its place. */
+  const press = (first: string, second: string) =>
+    page.evaluate(`new Promise((resolve) => {
+      const find = (name) => [...document.querySelectorAll('button:enabled')].find(
+        (one) => (one.getAttribute('aria-label') ?? one.textContent) === name);
+      new MutationObserver((_, observer) => {
+        const again = find(${JSON.stringify(second)});
+        if (!again) return;
+        observer.disconnect();
+        again.click();
+        requestAnimationFrame(() => requestAnimationFrame(resolve));
+      }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+      find(${JSON.stringify(first)}).click();
+    })`);
+  await page.getByRole('button', { name: 'Stop', exact: true }).waitFor();
+  await press('Stop', 'Restart');
+  expect(starts).toEqual([]);
+  await plane.client.call('startAgent', { params: { agent_id: agent.id } });
+  await page.goto(`${plane.url}/agents`);
+  await page.getByRole('button', { name: 'Stop twice' }).waitFor({ state: 'attached' });
+  await press('Stop twice', 'Restart twice');
+  expect(starts).toEqual([]);
+  expect(await plane.get(agent.id)).toMatchObject({ status: 'cancelled', session_count: 2 });
+});
+
 longBrowserTest(
   'a phone leaves most of the screen to the conversation, and shows large options of a review',
   async () => {

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { type MouseEventHandler, useEffect, useRef, useState } from 'react';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
@@ -10,6 +10,7 @@ import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
+import { useReplacedGuard } from '../../ui/replaced.ts';
 import { showToast } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { useArchive } from '../agents/archive.tsx';
@@ -98,26 +99,33 @@ function MainAction({
   act: ReturnType<typeof useAgentAct>;
 }) {
   const busy = act.isPending ? act.variables : null;
+  const is_running = agent.status === 'running';
+  const guard = useReplacedGuard(turn.open ? 'cancel' : is_running ? 'stop' : 'start');
   if (turn.open)
     return (
-      <Button busy={turn.cancelling} onClick={turn.cancel} icon={<Square aria-hidden />} className="min-w-28">
+      <Button
+        busy={turn.cancelling}
+        onClick={guard(turn.cancel)}
+        icon={<Square aria-hidden />}
+        className="min-w-28"
+      >
         {turn.cancelling ? 'Cancelling…' : 'Cancel turn'}
       </Button>
     );
-  if (agent.status !== 'running')
+  if (!is_running)
     return (
       <StartButtons
         agent={agent}
         reviewable={agent.status === 'completed' && changes > 0}
         busy={busy !== null || (agent.activity === 'starting' && agent.pending === null)}
-        onStart={() => act.mutate('start')}
+        onStart={guard(() => act.mutate('start'))}
       />
     );
   if (agent.protocol !== 'acp' || busy !== null)
     return (
       <Button
         busy={busy !== null}
-        onClick={() => act.mutate('stop')}
+        onClick={guard(() => act.mutate('stop'))}
         icon={<Square aria-hidden />}
         className="min-w-28"
       >
@@ -168,7 +176,7 @@ function StartButtons({
   agent: AgentRecord;
   reviewable: boolean;
   busy: boolean;
-  onStart: () => void;
+  onStart: MouseEventHandler;
 }) {
   return (
     <>

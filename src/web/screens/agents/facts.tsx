@@ -5,6 +5,7 @@ import { lazy, Suspense, useState } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
+import { useReplacedGuard } from '../../ui/replaced.ts';
 import { Clock, ShortAgo } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { costText, usedPercent } from '../../ui/usage.ts';
@@ -208,13 +209,15 @@ function MoreActions({ agent }: { agent: AgentRecord }) {
 
 function StartOrStop({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
-  if (agent.status === 'running') {
+  const is_running = agent.status === 'running';
+  const guard = useReplacedGuard(is_running ? 'stop' : 'start');
+  if (is_running) {
     return (
       <IconButton
         label={`Stop ${agent.name}`}
         icon={<Square aria-hidden />}
         busy={act.isPending}
-        onClick={() => act.mutate('stop')}
+        onClick={guard(() => act.mutate('stop'))}
       />
     );
   }
@@ -224,7 +227,7 @@ function StartOrStop({ agent }: { agent: AgentRecord }) {
       label={`${is_first ? 'Start' : 'Restart'} ${agent.name}`}
       icon={is_first ? <Play aria-hidden /> : <RotateCw aria-hidden />}
       busy={act.isPending}
-      onClick={() => act.mutate('start')}
+      onClick={guard(() => act.mutate('start'))}
     />
   );
 }
