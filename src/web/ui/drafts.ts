@@ -3,7 +3,7 @@
  * the next user of the browser does not see them.
  */
 import { useCallback, useState, useSyncExternalStore } from 'react';
-import { useSession } from '../api/session.ts';
+import { type Session, session, useSession } from '../api/session.ts';
 import { readStored, store } from '../storage.ts';
 
 const PREFIX = 'svc.draft.';
@@ -53,7 +53,7 @@ export function subscribeDrafts(listener: () => void): () => void {
 
 /** A draft and its setter; an empty text removes it. `key` names its purpose, such as `prompt.agt_1`. */
 export function useDraft(key: string): [string, SetDraft] {
-  const place = usePlace(key);
+  const place = placeOf(useSession(), key);
   const text = useSyncExternalStore(subscribeDrafts, () => getDraft(place));
   const set: SetDraft = useCallback((next) => setDraft(place, next), [place]);
   return [text, set];
@@ -64,7 +64,7 @@ export function useDraft(key: string): [string, SetDraft] {
  * differently in several tabs.
  */
 export function useTabDraft(key: string): [string, (text: string) => void] {
-  const place = usePlace(key);
+  const place = placeOf(useSession(), key);
   const [held, setHeld] = useState({ place, text: readStored(place) ?? '' });
   const text = held.place === place ? held.text : (readStored(place) ?? '');
   const set = useCallback(
@@ -77,9 +77,13 @@ export function useTabDraft(key: string): [string, (text: string) => void] {
   return [text, set];
 }
 
-function usePlace(key: string): string {
-  const user = useSession()?.user.id ?? '';
-  return `${PREFIX}${user}.${key}`;
+/** Writes the draft of a form that is not on the screen. */
+export function storeDraft(key: string, text: string): void {
+  setDraft(placeOf(session.get(), key), text);
+}
+
+function placeOf(current: Session | null, key: string): string {
+  return `${PREFIX}${current?.user.id ?? ''}.${key}`;
 }
 
 /** Removes a draft that was sent, but keeps what was typed meanwhile: `setDraft(unlessSent(text))`. */

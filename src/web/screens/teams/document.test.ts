@@ -152,6 +152,7 @@ describe('the field of an error', () => {
       'spec.steps.1.depends_on',
     ],
     ['spec.leader_member_id must reference a defined member', (doc) => doc, 'spec.leader_member_id'],
+    ['key must be 2 to 5 uppercase letters', (doc) => put(doc, ['key'], 'shop'), 'key'],
   ])('is found for: %s', (message, invalidate, place) => {
     expect(pathInMessage(message, invalidate(team()))?.join('.')).toBe(place);
   });

@@ -5,7 +5,7 @@ import { teamQuery } from '../../api/queries.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { QueryState } from '../../ui/states.tsx';
 import { type Doc, formatDocument, write } from './document.ts';
-import { Editor } from './editor.tsx';
+import { Editor, teamDraft } from './editor.tsx';
 import { blank, templates } from './templates.ts';
 
 export function NewTeam() {
@@ -36,7 +36,7 @@ export function EditTeam() {
     <Editor
       key={team_id}
       title={`Edit ${team.data.name}`}
-      draft={`team.${team_id}`}
+      draft={teamDraft(team_id)}
       text={formatDocument(team.data)}
       team={team.data}
     />

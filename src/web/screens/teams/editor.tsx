@@ -14,11 +14,13 @@ import { nodesQuery, type TeamRecord } from '../../api/queries.ts';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
-import { useDraft } from '../../ui/drafts.ts';
+import { storeDraft, useDraft } from '../../ui/drafts.ts';
 import { inputClass } from '../../ui/field.tsx';
+import { useIsHere } from '../../ui/here.ts';
 import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Segmented } from '../../ui/segmented.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { Conflict } from './conflict.tsx';
 import {
   type Doc,
@@ -48,6 +50,9 @@ interface Saving {
   version: number | null;
 }
 
+/** The key of the draft of a team that exists. */
+export const teamDraft = (team_id: string) => `team.${team_id}`;
+
 export function Editor({
   title,
   draft,
@@ -62,6 +67,7 @@ export function Editor({
 }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
+  const isHere = useIsHere();
   const online = useOnline();
   const { data: nodes = [] } = useQuery(nodesQuery);
   const [held, setHeld] = useDraft(draft);
@@ -81,7 +87,11 @@ export function Editor({
   const doc = parsed.doc ?? lastGood.current;
 
   const setText = (next: string, from = version) => {
-    setHeld(JSON.stringify({ version: from, text: next } satisfies Saving));
+    setHeld(toDraft(next, from));
+    setFault(null);
+  };
+  const discard = () => {
+    setHeld('');
     setFault(null);
   };
 
@@ -93,10 +103,15 @@ export function Editor({
       queries.setQueryData(keys.team(saved.id), saved);
       // The records of tasks contain the key.
       void queries.invalidateQueries(saved.key === team?.key ? { queryKey: keys.teams } : {});
+      discard();
       // Keep what was typed in the meantime, because it has not been saved.
-      if (team && latest.current !== sent.text) return setText(latest.current, saved.version);
-      setHeld('');
-      void navigate({ to: '/teams/$team_id', params: { team_id: saved.id } });
+      const unsaved = latest.current !== sent.text;
+      if (unsaved && team) setText(latest.current, saved.version);
+      else if (unsaved) storeDraft(teamDraft(saved.id), toDraft(latest.current, saved.version));
+      if (!isHere()) return showToast(saved.name, team ? 'The team was saved' : 'The team was created');
+      const params = { team_id: saved.id };
+      if (!unsaved) void navigate({ to: '/teams/$team_id', params });
+      else if (!team) void navigate({ to: '/teams/$team_id/edit', params, replace: true });
     },
   );
   const press = (saving: Saving) => {
@@ -132,7 +147,7 @@ export function Editor({
       back={team === null ? { to: '/teams', label: 'teams' } : { to: `/teams/${team.id}`, label: team.name }}
       actions={
         changed && (
-          <Button variant="quiet" onClick={() => setHeld('')}>
+          <Button variant="quiet" onClick={discard}>
             Discard changes
           </Button>
         )
@@ -272,6 +287,10 @@ function findField(path: Path, message: string): ShownFault {
 
 function findControl(path: Path): HTMLElement | null {
   return document.querySelector<HTMLElement>(`[data-path="${CSS.escape(pathKey(path))}"]`);
+}
+
+function toDraft(text: string, version: number | null): string {
+  return JSON.stringify({ version, text } satisfies Saving);
 }
 
 function readDraft(held: string): Saving | null {

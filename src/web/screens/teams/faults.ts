@@ -29,7 +29,7 @@ export function pathInMessage(message: string, doc: Doc): Path | null {
   if (!found) return null;
   const [, name = '', rule = ''] = found;
   const parts = (elsewhere[name] ?? name).split('.').flatMap((part) => part.split(/(?=\[\])/));
-  if (!['name', 'description', 'human_members', 'spec'].includes(parts[0]!)) return null;
+  if (!['name', 'key', 'description', 'human_members', 'spec'].includes(parts[0]!)) return null;
   const candidates = expand(doc, parts);
   if (rule.startsWith('must not contain a dependency cycle')) return findCycle(doc);
   return candidates.find((path) => isWrong(doc, path, rule)) ?? candidates.at(-1) ?? null;
