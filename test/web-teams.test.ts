@@ -535,6 +535,77 @@ longBrowserTest('the form and the JSON edit one definition, and an error focuses
   await taken.locator('visible=true').waitFor();
 });
 
+browserTest('text that is typed while a team is created is kept for its next version', async () => {
+  const { page } = await open();
+  await page.goto(`${plane.url}/teams/new?template=pipeline`);
+  const sent = Promise.withResolvers<void>();
+  const typed = Promise.withResolvers<void>();
+  await page.route('**/api/teams', async (route) => {
+    if (route.request().method() === 'POST') {
+      sent.resolve();
+      await typed.promise;
+    }
+    await route.continue();
+  });
+  const name = page.getByLabel('Name', { exact: true }).first();
+  await name.fill('typed');
+  await page.getByRole('button', { name: 'Create team' }).click();
+  await sent.promise;
+  const about = page.getByLabel('Description', { exact: true }).first();
+  await about.fill('Typed later');
+  typed.resolve();
+  await page.getByRole('heading', { level: 1, name: 'Edit typed' }).waitFor();
+  expect(await about.inputValue()).toBe('Typed later');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Version 2').waitFor();
+  await page.getByText('Typed later').waitFor();
+  // The draft of a new team is empty again.
+  await page.goto(`${plane.url}/teams/new?template=pipeline`);
+  await name.waitFor();
+  expect(await name.inputValue()).not.toBe('typed');
+});
+
+browserTest('a team that was deleted is not shown as one that exists', async () => {
+  const { page } = await open();
+  const spec = { members: [{ member_id: 'ann' }] };
+  const { id: elsewhere } = await team('gone elsewhere', spec);
+  await page.goto(`${plane.url}/teams/${elsewhere}`);
+  await page.getByRole('button', { name: 'Start run' }).first().waitFor();
+  await plane.client.call('deleteTeam', { params: { team_id: elsewhere } });
+  // Later, when the user returns to the page.
+  await page.evaluate(`{ const { now } = Date; Date.now = () => now() + 60_000; }
+    window.dispatchEvent(new Event('visibilitychange'))`);
+  await page.getByText('This team was deleted.').waitFor();
+
+  const { id: here } = await team('gone here', spec);
+  await page.goto(`${plane.url}/teams/${here}`);
+  const remove = async () => {
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('button', { name: 'Delete team' }).click();
+  };
+  await remove();
+  await page.waitForURL(`${plane.url}/teams`);
+  await page.goBack();
+  await page.getByText('This team was deleted.').waitFor();
+
+  // A late response does not take the user away from another page.
+  const { id: late } = await team('gone late', spec);
+  await page.goto(`${plane.url}/teams/${late}`);
+  const left = Promise.withResolvers<void>();
+  await page.route(`**/api/teams/${late}`, async (route) => {
+    if (route.request().method() === 'DELETE') await left.promise;
+    await route.continue();
+  });
+  await remove();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'Tasks' }).first().click();
+  await page.waitForURL(`${plane.url}/tasks`);
+  left.resolve();
+  await page.getByText('The team was deleted').waitFor();
+  expect(new URL(page.url()).pathname).toBe('/tasks');
+});
+
 longBrowserTest('a team can be deleted once it has no active runs', async () => {
   const { page } = await open();
   const { id: team_id } = await team('doomed', {

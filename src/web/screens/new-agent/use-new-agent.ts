@@ -16,6 +16,7 @@ import {
   repositoryQuery,
 } from '../../api/queries.ts';
 import { startNew } from '../../shell/start-agent.ts';
+import { useIsHere } from '../../ui/here.ts';
 import { showToast } from '../../ui/toast.tsx';
 import type { FormState, NodeChoice } from './fields.tsx';
 import { type Draft, EMPTY, type PresetShape, type Problems, shapeOf, suggestName, toBody } from './form.ts';
@@ -35,7 +36,7 @@ class Incomplete extends Error {
 export function useNewAgent() {
   const { preset: linked_preset } = useSearch({ from: '/app/agents/new' });
   const navigate = useNavigate();
-  const router = useRouter();
+  const isHere = useIsHere();
   const client = useQueryClient();
   const { data: listed_nodes } = useQuery(nodesQuery);
   const nodes = listed_nodes ?? [];
@@ -68,7 +69,6 @@ export function useNewAgent() {
   const tried = useRef({ form: '', name: '' });
   const create = useMutation({
     mutationFn: async () => {
-      const { pathname } = router.latestLocation;
       // The default repository may not be known yet.
       const found = await client.ensureQueryData(repositoriesQuery(node_id)).catch(() => undefined);
       const sent = complete(written, chosen, found);
@@ -77,12 +77,12 @@ export function useNewAgent() {
       const result = toBody(sent, shape, tried.current.name);
       if ('problems' in result) throw new Incomplete(result.problems);
       const agent_id = await startNew(result.body, keyOf(result.body));
-      return { agent_id, sent, is_left: router.latestLocation.pathname !== pathname };
+      return { agent_id, sent };
     },
     onError: (error) => show(error, draft, repositories),
-    onSuccess: async ({ agent_id, sent, is_left }) => {
-      // A worktree can take a while, and the user may be doing something else by now.
-      if (is_left) showToast(tried.current.name, 'The agent was created and is starting');
+    onSuccess: async ({ agent_id, sent }) => {
+      // A worktree can take a while.
+      if (!isHere()) showToast(tried.current.name, 'The agent was created and is starting');
       // First, so that the agent's screen does not wait for this form, which would be rendered once more.
       else await navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
       const { preset: id, where, repo } = sent;

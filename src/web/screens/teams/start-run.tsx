@@ -10,14 +10,17 @@ import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
+import { useIsHere } from '../../ui/here.ts';
 import { isModEnter, MOD } from '../../ui/keys.ts';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError } from '../../ui/states.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { type Doc, getText, parse, put, write } from './document.ts';
 
 export function StartRun({ team }: { team: TeamRecord }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
+  const isHere = useIsHere();
   const online = useOnline();
   const [draft, setDraft] = useDraft(`run.${team.id}`);
   const [asJson, setAsJson] = useState(false);
@@ -31,6 +34,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
       setDraft((now) => (JSON.stringify(parse(now || '{}').doc) === sent ? '' : now));
       putResponse(queries, { one: keys.run(run.id) }, run);
       void queries.invalidateQueries({ queryKey: keys.runs(team.id) });
+      if (!isHere()) return showToast(team.name, `Run ${run.number} was started`);
       void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id: team.id, run_id: run.id } });
     },
   );

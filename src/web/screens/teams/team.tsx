@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Pencil, Play, Trash } from 'lucide-react';
-import { useState } from 'react';
+import { type ComponentProps, type ReactNode, useState } from 'react';
 import { runTitle } from '../../../features/runs/rules/run.ts';
 import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
@@ -17,19 +17,27 @@ import {
 } from '../../api/queries.ts';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
+import { Deleted, isDeleted } from '../../ui/deleted.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Disclosure } from '../../ui/disclosure.tsx';
+import { useIsHere } from '../../ui/here.ts';
 import { useNarrow } from '../../ui/media.ts';
 import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
+import { ActionError, Empty, QueryState, Stale } from '../../ui/states.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { RunsTable } from '../run/runs-table.tsx';
 import { StartRun } from './start-run.tsx';
 
 export function Team() {
   const { team_id } = useParams({ from: '/app/teams/$team_id' });
   const team = useQuery(teamQuery(team_id));
-  if (team.data) return <TeamScreen key={team_id} team={team.data} />;
+  if (team.data) {
+    const notice = team.error && (
+      <TeamNotice error={team.error} since={team.dataUpdatedAt} retry={() => void team.refetch()} />
+    );
+    return <TeamScreen key={team_id} team={team.data} notice={notice} />;
+  }
   return (
     <Screen title="Team" back={teams_page}>
       <QueryState read={team}>{() => null}</QueryState>
@@ -39,7 +47,12 @@ export function Team() {
 
 const teams_page = { to: '/teams', label: 'teams' };
 
-function TeamScreen({ team }: { team: TeamRecord }) {
+/** Why the shown record may not be current. */
+function TeamNotice({ error, ...stale }: { error: Error } & ComponentProps<typeof Stale>) {
+  return isDeleted(error) ? <Deleted what="team" error={error} /> : <Stale {...stale} />;
+}
+
+function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
   const [open, setOpen] = useState<'start' | 'delete' | null>(null);
   const runs = useQuery(runsQuery(team.id));
   const older = useOlder(team.id);
@@ -65,6 +78,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
         </>
       }
     >
+      {notice}
       <Page width="full" className="gap-3!">
         {team.description && (
           <p dir="auto" className="max-w-prose break-words text-prose">
@@ -220,13 +234,17 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
 function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
+  const isHere = useIsHere();
   const act = useAct(
     (team_id: string) => call('deleteTeam', { params: { team_id } }),
     () => {
       void queries.invalidateQueries({ queryKey: keys.teams });
-      queries.removeQueries({ queryKey: keys.runs(team.id) });
       void queries.invalidateQueries({ queryKey: keys.all_runs });
-      void navigate({ to: '/teams' });
+      // A user who comes back reads them again. This page, which closes, does not.
+      for (const queryKey of [keys.team(team.id), keys.runs(team.id)])
+        void queries.invalidateQueries({ queryKey, refetchType: 'none' });
+      if (isHere()) void navigate({ to: '/teams' });
+      else showToast(team.name, 'The team was deleted');
     },
   );
   return (
