@@ -1,5 +1,6 @@
 /** Saves the filtered records as a file with one record per line. The token is sent in a header, never in a URL. */
 import { all } from '../../api/client.ts';
+import { save } from '../../ui/save.ts';
 import { type AuditSearch, toQuery } from './records.ts';
 
 export async function exportAudit(search: AuditSearch): Promise<void> {
@@ -8,10 +9,5 @@ export async function exportAudit(search: AuditSearch): Promise<void> {
     records.map((record) => `${JSON.stringify(record)}\n`),
     { type: 'application/x-ndjson' },
   );
-  const url = URL.createObjectURL(blob);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `audit-${new Date().toISOString().slice(0, 19).replaceAll(':', '')}.ndjson`;
-  link.click();
-  URL.revokeObjectURL(url);
+  save(blob, `audit-${new Date().toISOString().slice(0, 19).replaceAll(':', '')}.ndjson`);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../api/queries.ts';
-import { countAbove, newerThan, toQuery, toRows, withNewer } from './records.ts';
+import { countAbove, grows, newerThan, toQuery, toRows, withNewer } from './records.ts';
 
 const records = (...ids: number[]) => ids.map((id) => ({ id })) as AuditRecord[];
 const ids = (found: AuditRecord[] | null) => found?.map(({ id }) => id) ?? null;
@@ -60,6 +60,18 @@ describe('a period in the filter', () => {
   });
   it('is ignored if it is unknown', () => {
     expect(toQuery({ last: 'toString' }, 0)).toEqual({});
+  });
+});
+
+describe('the audit log', () => {
+  const now = new Date(2026, 10, 22, 12).getTime();
+  it('grows unless its range ends in the past', () => {
+    expect(grows({}, now)).toBe(true);
+    expect(grows({ until: '2026-11-22T12:01' }, now)).toBe(true);
+    expect(grows({ until: '2026-11-23' }, now)).toBe(true);
+    expect(grows({ until: '2026-11-22T11:59' }, now)).toBe(false);
+    expect(grows({ until: '2026-11-22T11:59', last: '1h' }, now)).toBe(true);
+    expect(grows({ until: 'never' }, now)).toBe(false);
   });
 });
 

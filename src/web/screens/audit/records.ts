@@ -93,6 +93,11 @@ export function toQuery({ last, since, until, ...rest }: AuditSearch, now: numbe
   };
 }
 
+/** Whether records can still be added: a range that ends in the past does not grow. `now`: Unix milliseconds. */
+export function grows({ last, until }: AuditSearch, now: number): boolean {
+  return isPeriod(last) || !until || Date.parse(toInstant(until)) > now;
+}
+
 /** A local day or time (`2026-11-22`, `2026-11-22T10:31`) as an instant; other text is left for the server to reject. */
 function toInstant(text: string): string {
   if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?$/.test(text)) return text;

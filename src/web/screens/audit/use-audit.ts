@@ -10,6 +10,7 @@ import type { AuditRecord } from '../../api/queries.ts';
 import {
   type AuditPage,
   type AuditSearch,
+  grows,
   isPeriod,
   newerThan,
   periodStart,
@@ -30,12 +31,12 @@ export function useAudit(search: AuditSearch) {
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor,
   });
-  // A range that ends in the past does not grow.
-  const grows = search.until === undefined || isPeriod(search.last);
+  const is_growing = grows(search, Date.now());
   const newest = useQuery({
     queryKey: keys.audit_newest(search),
-    enabled: grows && read.isSuccess,
-    refetchInterval: EVERY_MS,
+    enabled: is_growing && read.isSuccess,
+    // Until the end of the range, which may come while the page is open.
+    refetchInterval: () => grows(search, Date.now()) && EVERY_MS,
     staleTime: 0,
     gcTime: 0,
     queryFn: async ({ signal }) => {
@@ -60,7 +61,7 @@ export function useAudit(search: AuditSearch) {
       ),
     [read.data, start],
   );
-  return { read, records, live: grows && !newest.isError };
+  return { read, records, live: is_growing && !newest.isError };
 }
 
 async function readPage(

@@ -7,9 +7,9 @@ import { useSession } from '../../../api/session.ts';
 import { Button } from '../../../ui/button.tsx';
 import { copyText } from '../../../ui/copy.tsx';
 import { Menu, type MenuItem, type MenuLink } from '../../../ui/menu.tsx';
+import { save } from '../../../ui/save.ts';
 import { showToast } from '../../../ui/toast.tsx';
 import { AskToDelete } from '../deleting.ts';
-import { save } from '../output/save.ts';
 import { pullRequestPage } from './pull-request.ts';
 import { mergeCommand, patchText, pushCommand } from './take.ts';
 

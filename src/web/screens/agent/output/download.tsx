@@ -7,9 +7,10 @@ import { type AgentRecord, sessionsQuery } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { Field } from '../../../ui/field.tsx';
+import { save } from '../../../ui/save.ts';
 import { Select } from '../../../ui/select.tsx';
 import { ActionError } from '../../../ui/states.tsx';
-import { bytesText, fileName, save } from './save.ts';
+import { bytesText, fileName } from './save.ts';
 
 type Stream = 'both' | 'stdout' | 'stderr';
 

@@ -1,16 +1,4 @@
-/** Saves files from the page. */
-
-export function save(content: Blob, name: string): void {
-  const url = URL.createObjectURL(content);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  document.body.append(link);
-  link.click();
-  link.remove();
-  // By then the browser has started to read the URL.
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
-}
+/** The names and sizes of saved files (pure). */
 
 /** A file name that is valid on every system. */
 export function fileName(agent: string, session: number, stream: 'both' | 'stdout' | 'stderr'): string {
