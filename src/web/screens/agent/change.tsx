@@ -7,15 +7,20 @@ import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, inputClass } from '../../ui/field.tsx';
 import { storeAgent } from '../agents/actions.ts';
-import { formatLabels, parseLabels } from './labels.ts';
+import { formatLabels, parseLabels, withLabelChanges } from './labels.ts';
 
 export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
   const queries = useQueryClient();
-  const [name, setName] = useState(agent.name);
-  const [labels, setLabels] = useState(formatLabels(agent.labels));
+  // As the user saw them: what others change while the dialog is open stays.
+  const [before] = useState({ name: agent.name, labels: agent.labels });
+  const [name, setName] = useState(before.name);
+  const [labels, setLabels] = useState(formatLabels(before.labels));
   const save = useMutation({
-    mutationFn: () =>
-      call('updateAgent', { params: { agent_id: agent.id }, body: { name, labels: parseLabels(labels) } }),
+    mutationFn: () => {
+      const changed = withLabelChanges(agent.labels, before.labels, parseLabels(labels));
+      const body = { ...(name !== before.name && { name }), ...(changed && { labels: changed }) };
+      return call('updateAgent', { params: { agent_id: agent.id }, body });
+    },
     onSuccess: (record) => {
       storeAgent(queries, record);
       onClose();

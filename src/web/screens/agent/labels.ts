@@ -14,3 +14,15 @@ export function parseLabels(text: string): Record<string, string> {
     }),
   );
 }
+
+type Labels = Readonly<Record<string, string>>;
+
+/** `now` with what the user has changed from `before` to `after`; null if that is nothing. */
+export function withLabelChanges(now: Labels, before: Labels, after: Labels): Record<string, string> | null {
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const changed = new Set(keys.filter((key) => before[key] !== after[key]));
+  if (changed.size === 0) return null;
+  const of = (labels: Labels, is_changed: boolean) =>
+    Object.entries(labels).filter(([key]) => changed.has(key) === is_changed);
+  return Object.fromEntries([...of(now, false), ...of(after, true)]);
+}
