@@ -74,20 +74,11 @@ export function MemberPanel({
               setTab(next);
             }}
           />
-          <span className="flex min-w-0 items-center gap-2">
-            {agent && <AgentStatus agent={agent} />}
-            {agent ? (
-              <Link
-                to="/agents/$agent_id"
-                params={{ agent_id: agent.id }}
-                className="tap inline-flex items-center underline underline-offset-2"
-              >
-                Open agent
-              </Link>
-            ) : (
-              <span className="text-muted">{spec?.agent === null ? 'External' : 'No agent yet'}</span>
-            )}
-          </span>
+          {agent ? (
+            <AgentLink agent={agent} />
+          ) : (
+            <span className="text-muted">{spec?.agent === null ? 'External' : 'No agent yet'}</span>
+          )}
         </header>
         {View ? (
           <View run={run} live={!isRunOver(run)} actor_id={`${member_id}@${run.team_id}`} />
@@ -102,6 +93,21 @@ export function MemberPanel({
         )}
       </Tabs>
     </section>
+  );
+}
+
+function AgentLink({ agent }: { agent: AgentRecord }) {
+  return (
+    <span className="flex min-w-0 items-center gap-2">
+      <AgentStatus agent={agent} />
+      <Link
+        to="/agents/$agent_id"
+        params={{ agent_id: agent.id }}
+        className="tap inline-flex items-center underline underline-offset-2"
+      >
+        Open agent
+      </Link>
+    </span>
   );
 }
 

@@ -104,9 +104,8 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
     step?.member_id ?? search.member ?? run.spec.leader_member_id ?? run.spec.members[0]?.member_id;
   const selected = { step: step?.step_key, member: member_id };
   const onUse = () => pin(step ? { step: step.step_key } : { member: member_id });
-  const details = step && (
-    <StepDetails {...{ run, step, chosen, onUse }} needs_you={shown_step?.status === 'needs_you'} />
-  );
+  const needs_you = shown_step?.status === 'needs_you';
+  const details = step && <StepDetails {...{ run, step, needs_you, chosen, onUse }} />;
   const is_narrow = useNarrow();
   const add_step = useAddStepDialog(run, steps, (step) => select({ step }));
   return (
@@ -157,13 +156,10 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
             <Input run={run} />
           </div>
           <Side
-            run={run}
-            step={step}
+            {...{ run, step, member_id, onUse }}
             details={!is_narrow && details}
-            member_id={member_id}
             members={members.data}
             onMember={(item) => select({ member: item })}
-            onUse={onUse}
           />
         </div>
       </Page>
