@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { deleteAgent } from '../features/agents/queries/agents.ts';
 import { resizeHead } from '../store/event-rows/heads.ts';
+import { deleteEvents } from '../store/event-rows/retention.ts';
 import { openReader } from '../store/open.ts';
 import { planeIdentity } from '../store/plane-id.ts';
 import { recordRestore } from '../store/restored.ts';
@@ -15,6 +16,7 @@ import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import { SearchIndex } from './search-index.ts';
 import { segmentReader } from './segment-storage.ts';
+import { spoilSegment, storedSegments } from './testing.ts';
 
 describe.each(stores)('$kind', ({ open: openStore, it }) => {
   let folder: string;
@@ -116,15 +118,52 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await reader.close();
   });
 
+  it('finishes an agent whose last events are no longer kept, or are damaged', async () => {
+    await events.close();
+    const sealing = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
+    events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog, sealing });
+    const expired = await addAgent(store, 'agt_1');
+    const damaged = await addAgent(store, 'agt_2');
+    await addSession(store, expired, 'ses_1');
+    await addSession(store, damaged, 'ses_2');
+    const status = { type: 'status', session_id: 'ses_1', ts_ms: 1, fields: { status: 'running' } } as const;
+    await store.write((tx) => events.append(tx, 'agt_1', [status]));
+    await store.ingest(batch('agt_1', 'ses_1', 0, ['needle\n', 'needle\n']));
+    // As retention does. The status event stays.
+    await store.write(async (tx) => {
+      await deleteEvents(tx, expired, 1, 3);
+      await resizeHead(tx, expired, 0, 4);
+    });
+    await store.ingest(batch('agt_2', 'ses_2', 0, ['needle\n'], { ts_ms: 1 }));
+    await events.runMaintenance();
+    const [path] = await storedSegments(store, folder);
+    await spoilSegment(store, folder, path!, null);
+    const reader = await openReader(store.source);
+    const segments = segmentReader(reader, join(folder, 'log'));
+    const index = await SearchIndex.open(join(folder, 'search.db'), reader, segments);
+    let left = [expired, damaged];
+    for (let calls = 0; calls < 5; calls++) left = await index.update(left);
+    expect(left).toEqual([]);
+    expect(await index.stale()).toEqual([]);
+    await store.ingest(batch('agt_1', 'ses_1', 14, ['needle\n']));
+    expect(await index.update([expired])).toEqual([]);
+    expect(index.find({ agent_num: expired, text: 'needle', before: null, first_seq: 1, limit: 9 })).toEqual([
+      4,
+    ]);
+    await reader.close();
+  });
+
   it('finds sealed events and rows, newest first', async () => {
     await events.close();
     const sealing = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
     events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog, sealing });
     const num = await addAgent(store, 'agt_1');
     await addSession(store, num, 'ses_1');
-    const first = batch('agt_1', 'ses_1', 0, ['needle one\n', 'straw\n', 'needle two\n']);
+    const texts = ['needle one\n', 'straw\n', 'needle two\n'];
+    const first = batch('agt_1', 'ses_1', 0, texts, { ts_ms: 1 });
     await store.ingest(first);
     await events.runMaintenance();
+    expect(await storedSegments(store, folder)).toHaveLength(1);
     await store.ingest(batch('agt_1', 'ses_1', first.to, ['needle three\n'], { ts_ms: 1 }));
     const options = { store, data_dir: folder, clock: { now: () => 1 }, log: silentLog };
     await events.close();

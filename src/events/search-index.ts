@@ -171,22 +171,28 @@ export class SearchIndex {
     for await (const records of this.#history.records({ num, id: agent.id }, cursor, options)) {
       return { records, has_more: records.at(-1)!.seq < agent.last_seq };
     }
-    return { records: [], has_more: cursor < agent.last_seq };
+    // Retention deleted the remaining events up to the head, which was read before them, or their segment is damaged.
+    this.#moveCursor(num, agent.last_seq);
+    return { records: [], has_more: false };
+  }
+
+  #moveCursor(num: number, seq: number): void {
+    if (this.#forgotten.has(num)) return;
+    this.#statement(
+      'INSERT INTO cursors VALUES (?, ?) ON CONFLICT (agent_num) DO UPDATE SET seq = excluded.seq',
+    ).run(num, seq);
   }
 
   async #insert(found: readonly IndexEntry[]): Promise<void> {
     if (found.length === 0) return;
     const begun_ms = performance.now();
     const insert = this.#statement('INSERT INTO words (rowid, text) VALUES (?, ?)');
-    const move_cursor = this.#statement(
-      'INSERT INTO cursors VALUES (?, ?) ON CONFLICT (agent_num) DO UPDATE SET seq = excluded.seq',
-    );
     this.#db.exec('BEGIN');
     try {
       for (const [i, { num, seq, text }] of found.entries()) {
         if (this.#forgotten.has(num)) continue;
         if (text !== '') insert.run(rowId(num, seq), text);
-        if (found[i + 1]?.num !== num) move_cursor.run(num, seq);
+        if (found[i + 1]?.num !== num) this.#moveCursor(num, seq);
       }
       this.#db.exec('COMMIT');
     } catch (error) {
