@@ -61,6 +61,10 @@ export const limits = {
   prepared_from_uses: 4,
   /** Texts whose uses are counted. */
   counted_texts_max: 1_000,
-  /** Rows that a visit of many rows requests at once from PostgreSQL. */
-  fetch_rows: 256,
+  /** Rows that a visit of many rows requests first from PostgreSQL: it may need only a few large ones. */
+  fetch_rows_min: 4,
+  /** How many times as many rows a visit requests each time. */
+  fetch_rows_factor: 4,
+  /** Rows that a visit of many rows requests at once from PostgreSQL, at most. */
+  fetch_rows_max: 256,
 } as const;

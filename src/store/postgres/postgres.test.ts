@@ -84,7 +84,7 @@ it('rejects integers that are not safe, unknown types, and parameters that are n
 });
 
 it('visits more rows than it requests at once', async () => {
-  const count = limits.fetch_rows * 2 + 1;
+  const count = limits.fetch_rows_max * 3 + 1;
   const numbers = sql<number>`generate_series(1, ${count}::int)`.as('number');
   const visited = (until: number) =>
     store.read(async (reader) => {
@@ -101,6 +101,26 @@ it('visits more rows than it requests at once', async () => {
   expect(await visited(Infinity)).toBe(count);
   expect(await visited(count - 2)).toBe(count - 2);
   expect(await visited(1)).toBe(1);
+});
+
+it('requests few rows at first', async () => {
+  // The server computes a row when it is requested.
+  const made = sql<string>`set_config('svc.made', numbers.n::text, true)`.as('made');
+  const numbers = sql<{ n: number }>`(SELECT generate_series(1, 1000) AS n)`.as('numbers');
+  const madeBy = (visits: number) =>
+    store.read(async (reader) => {
+      let visited = 0;
+      await reader.each(reader.sql.selectFrom(numbers).select(made), () => ++visited < visits);
+      const last = await reader.get(
+        reader.sql.selectNoFrom(sql<string>`current_setting('svc.made')`.as('n')),
+      );
+      return Number(last!.n);
+    });
+  expect(await madeBy(1)).toBe(limits.fetch_rows_min);
+  expect(await madeBy(limits.fetch_rows_min + 1)).toBe(
+    limits.fetch_rows_min * (1 + limits.fetch_rows_factor),
+  );
+  expect(await madeBy(2000)).toBe(1000);
 });
 
 it('runs writes that change the same row as if one ran after the other, with callbacks in that order', async () => {

@@ -55,14 +55,18 @@ export class ReadTransaction extends Body implements Reader {
     this.checkOpen();
     const { sql, parameters } = query.compile();
     const cursor = `visit_${++this.#cursors}`;
-    const fetch = async () => {
-      const { rows } = await this.send(`FETCH ${limits.fetch_rows} FROM ${cursor}`, [], true);
+    const fetch = async (count: number) => {
+      const { rows } = await this.send(`FETCH ${count} FROM ${cursor}`, [], true);
       return rows as unknown[][];
     };
+    let count: number = limits.fetch_rows_min;
     const declared = this.send(`DECLARE ${cursor} NO SCROLL CURSOR FOR ${sql}`, parameters);
-    let [, rows] = await Promise.all([declared, fetch()]);
-    while (rows.every(visit) && rows.length === limits.fetch_rows) rows = await fetch();
-    await this.send(`CLOSE ${cursor}`);
+    let [, rows] = await Promise.all([declared, fetch(count)]);
+    while (rows.every(visit) && rows.length === count) {
+      count = Math.min(count * limits.fetch_rows_factor, limits.fetch_rows_max);
+      rows = await fetch(count);
+    }
+    this.inBackground(this.send(`CLOSE ${cursor}`));
   }
 
   async memo<T>(key: string, compute: () => Promise<T> | T): Promise<T> {
