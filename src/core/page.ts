@@ -29,7 +29,12 @@ export function page<Row, Item>(
   const items = rows.slice(0, limit).map(shape);
   const last = rows[limit - 1];
   if (rows.length <= limit || last === undefined) return { items };
-  return { items, next_cursor: Buffer.from(JSON.stringify(key(last))).toString('base64url') };
+  return { items, next_cursor: cursorOf(key(last)) };
+}
+
+/** The cursor that `readCursor` reads. */
+export function cursorOf(keys: readonly Key[]): string {
+  return Buffer.from(JSON.stringify(keys)).toString('base64url');
 }
 
 /** Like `page`, with the rows themselves as items. */

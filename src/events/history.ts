@@ -13,6 +13,7 @@ import {
   dataOf,
   EventDecoder,
   isSameKind,
+  largeDataOf,
   type SeqRange,
   selectEvents,
   selectEventsOf,
@@ -35,12 +36,25 @@ export interface Part {
   frames: Buffer;
 }
 
+/** A record with the size of what is stored of it. */
+export interface StoredRecord {
+  record: EventRecord;
+  bytes: number;
+}
+
 /** Selects the events of a page. `after` and `before` are exclusive. Without `types`, the page has all types. */
 export interface PageOptions {
   after?: number | undefined;
   before?: number | undefined;
   limit: number;
   types?: readonly EventType[] | undefined;
+}
+
+/** Events, oldest first. */
+export interface EventPage {
+  events: EventRecord[];
+  /** Whether more events match: later ones, or earlier ones if the page has those before a number. */
+  has_more: boolean;
 }
 
 export class History {
@@ -56,7 +70,7 @@ export class History {
   /** Frames of everything committed after `cursor`, in parts. Reads rows up to `until()` only. */
   async *after(agent: AgentRef, cursor: number, until: () => number = () => Infinity): AsyncGenerator<Part> {
     let tried: number | null = null;
-    let rows_max: number = limits.replay_rows_min;
+    let rows_max: number = limits.replay_rows_first;
     while (true) {
       const next = await this.#store.read((reader) =>
         this.#next(reader, agent, cursor, (range) =>
@@ -68,7 +82,7 @@ export class History {
         const { first_seq, last_seq, frames } = next.rows;
         // Uses the size of the last part to estimate how many events fit in the next one.
         const fits = Math.ceil((limits.replay_part_bytes * (last_seq - first_seq + 1)) / frames.length);
-        rows_max = Math.min(limits.replay_rows_max, Math.max(limits.replay_rows_min, fits));
+        rows_max = Math.min(limits.replay_rows_max, fits);
         cursor = last_seq;
         yield next.rows;
       } else {
@@ -93,7 +107,7 @@ export class History {
     agent: AgentRef,
     cursor: number,
     { before = Infinity, limit, types }: Omit<PageOptions, 'after'>,
-  ): AsyncGenerator<EventRecord[]> {
+  ): AsyncGenerator<StoredRecord[]> {
     let tried: number | null = null;
     while (cursor + 1 < before) {
       const next = await this.#store.read((reader) =>
@@ -103,7 +117,7 @@ export class History {
       );
       if (next === null || ('segment' in next && next.segment.first_seq >= before)) return;
       if ('rows' in next) {
-        cursor = next.rows.at(-1)!.seq;
+        cursor = next.rows.at(-1)!.record.seq;
         yield next.rows;
       } else {
         const { id, last_seq } = next.segment;
@@ -119,80 +133,101 @@ export class History {
     }
   }
 
-  /** Up to `limit` records after `after`, or the last ones before `before`; oldest first. */
-  page(agent: AgentRef, options: PageOptions): Promise<EventRecord[]> {
-    if (options.types?.length === 1 && options.types[0] === 'status') return this.#statuses(agent, options);
-    if (options.before !== undefined && options.after === undefined) {
-      return this.#pageBefore(agent, options.before, options);
+  /**
+   * Up to `limit` records after `after`, or the last ones before `before`; fewer if they are larger than
+   * `limits.page_bytes_max` together, but at least one.
+   */
+  async page(agent: AgentRef, options: PageOptions): Promise<EventPage> {
+    const { after, before, limit, types } = options;
+    const backwards = before !== undefined && after === undefined;
+    // One more shows whether there are more.
+    const wanted = { ...options, limit: limit + 1 };
+    let batches: AsyncIterable<StoredRecord[]>;
+    if (types?.length === 1 && types[0] === 'status') batches = this.#statuses(agent, wanted);
+    else if (backwards) batches = this.#recordsBefore(agent, before, wanted);
+    else batches = this.records(agent, after ?? 0, wanted);
+    const events: EventRecord[] = [];
+    const page = (has_more: boolean) => ({ events: backwards ? events.reverse() : events, has_more });
+    let size = 0;
+    for await (const batch of batches) {
+      for (const { record, bytes } of batch) {
+        if (before !== undefined && record.seq >= before) return page(false);
+        if (events.length >= limit || size >= limits.page_bytes_max) return page(true);
+        events.push(record);
+        size += bytes;
+      }
     }
-    return this.#pageAfter(agent, options);
+    return page(false);
   }
 
-  /** Returns the requested records by number, without those that are no longer kept. Reads each block once. */
-  async at(agent: AgentRef, seqs: readonly number[]): Promise<Map<number, EventRecord>> {
-    const found: EventRecord[] = [];
-    if (seqs.length === 0) return new Map();
-    const segments = await this.#store.read(async (reader) => {
-      const segments = await segmentsContaining(reader, agent.num, seqs);
-      const left = seqs.filter((seq) => !segments.some((segment) => contains(segment, seq)));
-      if (left.length > 0) {
-        found.push(
-          ...(await this.#decode(reader, agent, selectEvents(reader, agent.num).where('seq', 'in', left))),
-        );
-      }
-      return segments;
-    });
-    const wanted = new Set(seqs);
+  /** The requested records by number, without those that are no longer kept, in batches. Reads each block once. */
+  async *at(agent: AgentRef, seqs: readonly number[]): AsyncGenerator<StoredRecord[]> {
+    let left = seqs;
+    let segments: SegmentRow[] = [];
+    while (left.length > 0) {
+      const found = await this.#store.read((reader) => this.#rowsAt(reader, agent, left));
+      segments = found.segments;
+      left = found.left;
+      if (found.rows.length > 0) yield found.rows;
+      if (left.every((seq) => segments.some((segment) => contains(segment, seq)))) break;
+    }
+    const wanted = new Set(left);
     for (const segment of segments) {
-      const blocks = parseBlocks(segment.blocks).filter((block) => seqs.some((seq) => contains(block, seq)));
+      const blocks = parseBlocks(segment.blocks).filter((block) => left.some((seq) => contains(block, seq)));
       for await (const frames of this.#blocks(segment, blocks)) {
-        found.push(...recordsIn(frames, (seq) => wanted.has(seq)));
+        yield recordsIn(frames, (seq) => wanted.has(seq));
       }
     }
-    return new Map(found.map((record) => [record.seq, record]));
   }
 
-  async #pageAfter(agent: AgentRef, { after = 0, ...options }: PageOptions): Promise<EventRecord[]> {
-    const { before, limit } = options;
-    const found: EventRecord[] = [];
-    for await (const records of this.records(agent, after, options)) {
-      for (const record of records) {
-        if (before !== undefined && record.seq >= before) return found;
-        found.push(record);
-        if (found.length >= limit) return found;
-      }
-    }
-    return found;
+  /** Some rows with these numbers, the segments that contain others, and the numbers to look for there or in more rows. */
+  async #rowsAt(reader: Reader, agent: AgentRef, seqs: readonly number[]) {
+    const segments = await segmentsContaining(reader, agent.num, seqs);
+    const sealed = seqs.filter((seq) => segments.some((segment) => contains(segment, seq)));
+    const unsealed = seqs.filter((seq) => !sealed.includes(seq));
+    if (unsealed.length === 0) return { rows: [], segments, left: sealed };
+    const query = selectEvents(reader, agent.num).where('seq', 'in', unsealed).orderBy('seq');
+    const rows = await this.#decode(reader, agent, query);
+    const last = rows.at(-1)?.record.seq ?? Infinity;
+    return { rows, segments, left: [...sealed, ...unsealed.filter((seq) => seq > last)] };
   }
 
-  async #pageBefore(agent: AgentRef, before: number, { limit, types }: PageOptions): Promise<EventRecord[]> {
-    const found: EventRecord[] = [];
+  /** Records before `before`, newest first, in batches; at most `limit` per batch of rows. */
+  async *#recordsBefore(
+    agent: AgentRef,
+    before: number,
+    { limit, types }: Pick<PageOptions, 'limit' | 'types'>,
+  ): AsyncGenerator<StoredRecord[]> {
     let cursor = before;
-    while (found.length < limit && cursor > 1) {
+    while (cursor > 1) {
       const { rows, segment } = await this.#store.read((reader) =>
-        this.#previous(reader, agent, cursor, limit - found.length, types),
+        this.#previous(reader, agent, cursor, limit, types),
       );
-      found.push(...rows);
-      if (!segment) break;
+      if (rows.length > 0) {
+        cursor = rows.at(-1)!.record.seq;
+        yield rows;
+        continue;
+      }
+      if (!segment) return;
       const blocks = parseBlocks(segment.blocks).filter((block) => block.first_seq < cursor);
       for await (const frames of this.#blocks(segment, blocks.reverse())) {
-        const records = recordsIn(frames, (seq, type) => seq < cursor && (!types || types.includes(type)));
-        found.push(...records.reverse().slice(0, limit - found.length));
-        if (found.length >= limit) break;
+        yield recordsIn(frames, (seq, type) => seq < cursor && (!types || types.includes(type))).reverse();
       }
       cursor = segment.first_seq;
     }
-    return found.reverse();
   }
 
-  #statuses(agent: AgentRef, { after, before, limit }: PageOptions): Promise<EventRecord[]> {
+  /** Like `page`, for status events, which are all rows. */
+  async *#statuses(
+    agent: AgentRef,
+    { after, before, limit }: Omit<PageOptions, 'types'>,
+  ): AsyncGenerator<StoredRecord[]> {
     const backwards = before !== undefined && after === undefined;
-    return this.#store.read(async (reader) => {
+    yield await this.#store.read((reader) => {
       let query = selectEventsOf(reader, agent.num, ['status']).limit(limit);
       if (after !== undefined) query = query.where('seq', '>', after);
       if (before !== undefined) query = query.where('seq', '<', before);
-      const found = await this.#decode(reader, agent, query.orderBy('seq', backwards ? 'desc' : 'asc'));
-      return backwards ? found.reverse() : found;
+      return this.#decode(reader, agent, query.orderBy('seq', backwards ? 'desc' : 'asc'));
     });
   }
 
@@ -210,13 +245,13 @@ export class History {
     return segment ? { segment } : null;
   }
 
-  /** Frames of rows up to a gap; null if there are none. */
+  /** Frames of rows up to a gap, or until the part is large enough; null if there are none. */
   async #part(reader: Reader, agent: AgentRef, range: SeqRange, rows_max: number): Promise<Part | null> {
     const rows = await reader.arrays(selectRange(reader, agent.num, range, rows_max));
     let [kind] = rows;
     if (!kind) return null;
     const writerFor = async (row: readonly unknown[]) =>
-      frameWriter(agent.id, await this.#decoder.event(reader, row));
+      frameWriter(agent.id, await this.#decoder.kind(reader, row));
     let write = await writerFor(kind);
     const first_seq = seqOf(kind);
     let last_seq = first_seq - 1;
@@ -229,7 +264,8 @@ export class History {
         write = await writerFor(row);
       }
       last_seq++;
-      text += write(last_seq, dataOf(row));
+      text += write(last_seq, dataOf(row) ?? (await largeDataOf(reader, agent.num, row)));
+      if (text.length >= limits.replay_part_bytes) break;
     }
     return { first_seq, last_seq, frames: Buffer.from(text) };
   }
@@ -241,7 +277,7 @@ export class History {
     range: SeqRange,
     rows_max: number,
     types: readonly EventType[] | undefined,
-  ): Promise<EventRecord[] | null> {
+  ): Promise<StoredRecord[] | null> {
     const query = types
       ? inRange(selectEventsOf(reader, agent.num, types), range).limit(rows_max)
       : selectRange(reader, agent.num, range, rows_max);
@@ -249,7 +285,7 @@ export class History {
     return records.length > 0 ? records : null;
   }
 
-  /** Returns the last segment before `cursor`, if any, and the rows between it and `cursor`, newest first. */
+  /** Returns the rows between the last segment before `cursor` and `cursor`, newest first, and that segment. */
   async #previous(
     reader: Reader,
     agent: AgentRef,
@@ -265,10 +301,16 @@ export class History {
     return { rows: await this.#decode(reader, agent, query), segment };
   }
 
-  async #decode(reader: Reader, agent: AgentRef, query: Compilable<unknown>): Promise<EventRecord[]> {
-    const records: EventRecord[] = [];
+  /** Records of rows, until they have `limits.page_bytes_max`, and one more. */
+  async #decode(reader: Reader, agent: AgentRef, query: Compilable<unknown>): Promise<StoredRecord[]> {
+    const records: StoredRecord[] = [];
+    let size = 0;
     for (const row of await reader.arrays(query)) {
-      records.push(eventRecord(agent.id, await this.#decoder.event(reader, row)));
+      const event = await this.#decoder.event(reader, agent.num, row);
+      const bytes = event.data.length;
+      records.push({ record: eventRecord(agent.id, event), bytes });
+      if (size >= limits.page_bytes_max) break;
+      size += bytes;
     }
     return records;
   }
@@ -325,10 +367,10 @@ function inRange(events: ReturnType<typeof selectEvents>, { after, up_to }: SeqR
 }
 
 /** The matching records in consecutive frames. */
-function recordsIn(frames: Buffer, matches: (seq: number, type: EventType) => boolean): EventRecord[] {
-  const records: EventRecord[] = [];
+function recordsIn(frames: Buffer, matches: (seq: number, type: EventType) => boolean): StoredRecord[] {
+  const records: StoredRecord[] = [];
   for (const one of splitFrames(frames)) {
-    if (matches(frameSeq(one), frameType(one))) records.push(frameRecord(one));
+    if (matches(frameSeq(one), frameType(one))) records.push({ record: frameRecord(one), bytes: one.length });
   }
   return records;
 }

@@ -16,9 +16,11 @@ export const limits = {
   /** Size of a part of a replay, which is sent at once. */
   replay_part_bytes: 256 * KIB,
   /** Events that a replay reads first. */
-  replay_rows_min: 32,
+  replay_rows_first: 32,
   /** Events that a replay reads at once. */
   replay_rows_max: 1_000,
+  /** A page of events ends when they have this many stored bytes, because a parsed message takes ten times as much memory. */
+  page_bytes_max: 4 * MIB,
   /** Events that the worker reads first to seal them. With 128 large ones, the service needed 25 MiB more. */
   seal_rows_min: 16,
   /** Small events that the worker reads at once to seal them. */

@@ -4,13 +4,16 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { systemClock } from '../base/clock.ts';
+import { MIB } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
+import { History } from './history.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import { type Position, parsePosition } from './position.ts';
-import { type Frame, parseFrames } from './testing.ts';
+import { segmentStorage } from './segment-storage.ts';
+import { type Frame, parseFrames, storedSegments } from './testing.ts';
 
 describe.each(stores)('$kind', ({ open, it }) => {
   let folder: string;
@@ -245,13 +248,75 @@ describe.each(stores)('$kind', ({ open, it }) => {
     );
     await output('5');
     const seqs = async (options: Parameters<EventLog['page']>[1]) =>
-      (await events.page('agt_1', options)).map((item) => item.seq);
+      (await events.page('agt_1', options)).events.map((item) => item.seq);
     expect(await seqs({ limit: 2 })).toEqual([1, 2]);
     expect(await seqs({ after: 2, limit: 2 })).toEqual([3, 4]);
     expect(await seqs({ before: 5, limit: 2 })).toEqual([3, 4]);
     expect(await seqs({ after: 1, before: 4, limit: 9 })).toEqual([2, 3]);
     expect(await seqs({ limit: 9, types: ['status'] })).toEqual([4]);
     expect(await seqs({ limit: 9, types: ['output'], before: 6 })).toEqual([1, 2, 3, 5]);
+  });
+
+  const MESSAGES = 9;
+  /** Messages of 1 MiB, each between two lines of output. */
+  async function largeMessages(): Promise<void> {
+    const payload = JSON.stringify({ method: '_x', params: 'x'.repeat(1 * MIB) });
+    const fields = { direction: 'from_agent', method: '_x' } as const;
+    const at = { session_id: 'ses_1', ts_ms: 1_700_000_000_123 };
+    const message = { type: 'acp_event', ...at, fields, payload } as const;
+    for (let i = 0; i < MESSAGES; i++) {
+      await output('line\n');
+      await store.write((tx) => events.append(tx, 'agt_1', [message]));
+    }
+    await output('line\n');
+  }
+  const all_seqs = Array.from({ length: 2 * MESSAGES + 1 }, (_, i) => i + 1);
+
+  it.for([['rows'], ['a segment']])('pages of large messages in %s end early', async ([where]) => {
+    await largeMessages();
+    if (where === 'a segment') {
+      await events.close();
+      const sealing = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
+      const clock = { now: () => 1_700_000_001_000 };
+      events = openEventLog({ store, data_dir: folder, clock, log: silentLog, sealing });
+      await events.runMaintenance();
+      expect(await storedSegments(store, folder)).toHaveLength(1);
+    }
+    const forwards: number[][] = [];
+    for (let after = 0, has_more = true; has_more; after = forwards.at(-1)!.at(-1)!) {
+      const page = await events.page('agt_1', { after, limit: 100 });
+      forwards.push(page.events.map(({ seq }) => seq));
+      has_more = page.has_more;
+    }
+    expect(forwards.flat()).toEqual(all_seqs);
+    expect(forwards[0]).toEqual(all_seqs.slice(0, 8));
+    const backwards: number[][] = [];
+    for (let before = 100, has_more = true; has_more; before = backwards[0]![0]!) {
+      const page = await events.page('agt_1', { before, limit: 100 });
+      backwards.unshift(page.events.map(({ seq }) => seq));
+      has_more = page.has_more;
+    }
+    expect(backwards.flat()).toEqual(all_seqs);
+    expect(backwards.at(-1)).toEqual(all_seqs.slice(-8));
+    const history = new History(store, segmentStorage(store, join(folder, 'log')));
+    const found: number[] = [];
+    for await (const batch of history.at({ num, id: 'agt_1' }, [...all_seqs, 999])) {
+      expect(batch.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(6 * MIB);
+      found.push(...batch.map(({ record }) => record.seq));
+    }
+    expect(found.toSorted((a, b) => a - b)).toEqual(all_seqs);
+  });
+
+  it('replays large messages in parts of one message each', async () => {
+    await largeMessages();
+    const stop = new AbortController();
+    const found: number[] = [];
+    for await (const bytes of events.follow('agt_1', { after: 0 }, stop.signal)) {
+      expect(bytes.length).toBeLessThan(2 * MIB);
+      found.push(...ids(parseFrames(bytes.toString())));
+      if (found.at(-1) === all_seqs.at(-1)) stop.abort();
+    }
+    expect(found).toEqual(all_seqs);
   });
 });
 

@@ -9,7 +9,7 @@ import { limits as sharedLimits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { entryPoint } from '../base/program-files.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
-import type { EventBody, EventRecord, StreamName } from '../core/event.ts';
+import type { EventBody, StreamName } from '../core/event.ts';
 import { problems } from '../core/problem.ts';
 import type { Redactor } from '../core/redaction.ts';
 import { createHead, deleteHead, headOf } from '../store/event-rows/heads.ts';
@@ -19,7 +19,7 @@ import type { Appended, Reader, Store, Tx } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { type FollowDeps, Follower, type LiveWriter } from './follow.ts';
 import { asBuffer, batchFrames, frameText } from './frame.ts';
-import { History, type PageOptions } from './history.ts';
+import { type EventPage, History, type PageOptions } from './history.ts';
 import { limits } from './limits.ts';
 import { LogMaintenance, type Retention, type Sealing } from './maintenance.ts';
 import { type Output, openOutput } from './output.ts';
@@ -148,10 +148,10 @@ export class EventLog {
   }
 
   /**
-   * Records of stored events, oldest first: those after a number, or the last ones before a number.
-   * Throws `agent not found`.
+   * Records of stored events, oldest first: those after a number, or the last ones before a number. A page ends before
+   * `limit` if its events are large. Throws `agent not found`.
    */
-  async page(agent_id: string, options: PageOptions): Promise<EventRecord[]> {
+  async page(agent_id: string, options: PageOptions): Promise<EventPage> {
     return this.#history.page(await this.#find(agent_id), options);
   }
 

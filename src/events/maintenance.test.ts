@@ -142,7 +142,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await output(['5', '6']);
     await status('completed');
     const seqs = async (options: Parameters<EventLog['page']>[1]) =>
-      (await events.page('agt_1', options)).map((item) => item.seq);
+      (await events.page('agt_1', options)).events.map((item) => item.seq);
     expect(await seqs({ limit: 10 })).toEqual(range(1, 7));
     expect(await seqs({ limit: 3, before: 7 })).toEqual([4, 5, 6]);
     expect(await seqs({ limit: 10, before: 4 })).toEqual([1, 2, 3]);

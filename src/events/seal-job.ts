@@ -72,7 +72,7 @@ async function collect(reader: Reader, { agent, after, up_to }: SealRequest): Pr
       if (writer.raw_bytes >= limits.segment_raw_bytes) break;
       // A segment never spans a gap, so that readers can detect it.
       if (last > 0 && seqOf(row) !== last + 1) return writer.end();
-      const event = await decode.event(reader, row);
+      const event = await decode.event(reader, agent.num, row);
       last = event.seq;
       writer.add(frameText(agent.id, event.seq, event), event, outputOf(event, row));
     }

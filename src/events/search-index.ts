@@ -14,7 +14,7 @@ import { headsWithEvents, headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery, searchPhrases } from '../store/fts.ts';
 import { historyId } from '../store/plane-id.ts';
 import type { Store } from '../store/store.ts';
-import { History } from './history.ts';
+import { History, type StoredRecord } from './history.ts';
 import { limits } from './limits.ts';
 import type { SegmentReader } from './segment.ts';
 
@@ -96,7 +96,7 @@ export class SearchIndex {
     for (const num of agent_nums) {
       const { records, has_more } = await this.#newRecords(num);
       if (has_more) unfinished.push(num);
-      for (const record of records) {
+      for (const { record } of records) {
         const text = plainText(record);
         found.push({ num, seq: record.seq, text });
         size += text.length;
@@ -155,7 +155,7 @@ export class SearchIndex {
   }
 
   /** The agent's next events that are not indexed yet. Only one batch, so that no agent waits for another's backlog. */
-  async #newRecords(num: number): Promise<{ records: EventRecord[]; has_more: boolean }> {
+  async #newRecords(num: number): Promise<{ records: StoredRecord[]; has_more: boolean }> {
     const agent = await this.#reader.read((reader) => headWithId(reader, num));
     if (!agent) return { records: [], has_more: false };
     const known = this.#statement('SELECT seq FROM cursors WHERE agent_num = ?').get(num);
@@ -167,9 +167,9 @@ export class SearchIndex {
     }
     if (known && agent.first_seq > 1) await this.#deleteBefore(num, agent.first_seq);
     if (cursor === agent.last_seq) return { records: [], has_more: false };
-    const options = { limit: limits.replay_rows_min };
+    const options = { limit: limits.replay_rows_first };
     for await (const records of this.#history.records({ num, id: agent.id }, cursor, options)) {
-      return { records, has_more: records.at(-1)!.seq < agent.last_seq };
+      return { records, has_more: records.at(-1)!.record.seq < agent.last_seq };
     }
     // Retention deleted the remaining events up to the head, which was read before them, or their segment is damaged.
     this.#moveCursor(num, agent.last_seq);

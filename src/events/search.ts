@@ -6,7 +6,7 @@
 import { sleep, Wake } from '../base/async.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
-import type { StreamName } from '../core/event.ts';
+import type { EventRecord, StreamName } from '../core/event.ts';
 import { hasEvents, headOf } from '../store/event-rows/heads.ts';
 import type { Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
@@ -70,14 +70,11 @@ export class Search {
       first_seq: head?.first_seq ?? 1,
       limit: query.limit,
     });
-    const records = await this.#history.at(agent, seqs);
-    return seqs.flatMap((seq) => {
-      const record = records.get(seq);
-      if (!record) return [];
-      const { ts, session_id } = record;
-      const stream = (record.stream as StreamName | undefined) ?? null;
-      return [{ seq, ts, session_id, stream, snippet: snippet(plainText(record), query.text) }];
-    });
+    const hits = new Map<number, SearchHit>();
+    for await (const batch of this.#history.at(agent, seqs)) {
+      for (const { record } of batch) hits.set(record.seq, hitOf(record, query.text));
+    }
+    return seqs.flatMap((seq) => hits.get(seq) ?? []);
   }
 
   async close(): Promise<void> {
@@ -132,6 +129,12 @@ export class Search {
     const level = this.#store.server?.up() === false ? 'debug' : 'warn';
     this.#log[level]({ err: error }, 'cannot update the search index');
   }
+}
+
+function hitOf(record: EventRecord, query: string): SearchHit {
+  const { seq, ts, session_id } = record;
+  const stream = (record.stream as StreamName | undefined) ?? null;
+  return { seq, ts, session_id, stream, snippet: snippet(plainText(record), query) };
 }
 
 /** At most `limits.snippet_chars` characters of text around the first search word, on one line. */

@@ -165,7 +165,7 @@ it('seals while output arrives', async () => {
   sealing = false;
   await sealed;
   expect((await readBack()).equals(written)).toBe(true);
-  const page = await events.page('agt_1', { limit: 2 * count });
+  const { events: page } = await events.page('agt_1', { limit: 2 * count });
   expect(page.map(({ seq }) => seq)).toEqual(Array.from({ length: 2 * count }, (_, i) => i + 1));
   expect((await stored())[2]).toBe(await segments());
 });

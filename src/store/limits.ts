@@ -42,6 +42,8 @@ export const limits = {
   settle_ms: 10,
   /** After a restore, numbers continue this far ahead: those of streams, and those of logs that the old database does not know. */
   restore_jump_events: 1_000_000_000,
+  /** Larger data of an event is not read together with other rows. Output is never larger. */
+  event_inline_bytes_max: 64 * KIB,
   /** Rows that a move to another database copies at once. */
   transfer_rows: 256,
   /** A move to another database copies fewer rows at once if they have this many bytes. */

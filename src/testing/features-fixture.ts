@@ -261,8 +261,14 @@ export class FeaturesFixture {
   }
 
   /** An agent's whole log. */
-  events(agent_id: string): Promise<EventRecord[]> {
-    return this.log.page(agent_id, { after: 0, limit: 100_000 });
+  async events(agent_id: string): Promise<EventRecord[]> {
+    const all: EventRecord[] = [];
+    while (true) {
+      const after = all.at(-1)?.seq ?? 0;
+      const { events, has_more } = await this.log.page(agent_id, { after, limit: 100_000 });
+      all.push(...events);
+      if (!has_more) return all;
+    }
   }
 
   /** Codes of the errors in an agent's log, in order. */

@@ -60,10 +60,10 @@ export async function lastMessage(
 async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<EventRecord> {
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const limit = limits.page_items_max;
-    const page = await log.page(agent_id, { before, limit, types: ['acp_event'] });
-    yield* page.toReversed();
-    if (page.length === 0) return;
-    before = page[0]!.seq;
+    const { events, has_more } = await log.page(agent_id, { before, limit, types: ['acp_event'] });
+    yield* events.toReversed();
+    if (!has_more) return;
+    before = events[0]!.seq;
   }
 }
 

@@ -37,7 +37,7 @@ describe.each(stores)('$kind', ({ open, it }) => {
     const decoder = new EventDecoder();
     const rows = await reader.arrays(selectRange(reader, agent_num, { after: 0, up_to: Infinity }, 10));
     const decoded = [];
-    for (const row of rows) decoded.push(await decoder.event(reader, row));
+    for (const row of rows) decoded.push(await decoder.event(reader, agent_num, row));
     return decoded;
   }
 

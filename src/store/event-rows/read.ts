@@ -1,8 +1,9 @@
 /** Reads events from rows. */
 import { sql } from 'kysely';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { EventType, StreamName } from '../../core/event.ts';
 import { isPostgres } from '../dialects.ts';
+import { limits } from '../limits.ts';
 import { preparedQuery } from '../prepared-query.ts';
 import type { Reader } from '../store.ts';
 import { BINARY, PARTIAL, streamName, streamNumber, typeName, typeNumber } from './numbers.ts';
@@ -24,11 +25,14 @@ export interface StoredEvent extends EventContent {
   seq: number;
 }
 
-/** Selects the columns in the order that `EventDecoder` expects. The caller adds conditions and an order. */
+/**
+ * Selects the columns in the order that `EventDecoder` expects. The caller adds conditions and an order. Large data is left
+ * out and read when its event is decoded, so that a thousand rows never hold a thousand large messages.
+ */
 export function selectEvents({ sql }: Pick<Reader, 'sql'>, agent_num: number) {
   return sql
     .selectFrom('events')
-    .select(['seq', 'ts', packed, textOf(sql)])
+    .select(['seq', 'ts', packed, unlessLarge(sql).as('text')])
     .where('agent_num', '=', agent_num);
 }
 
@@ -60,10 +64,15 @@ const packed =
  * text cannot contain U+0000, so there it is decoded later.
  */
 function textOf(builder: Reader['sql']) {
-  const data = isPostgres(builder)
+  return isPostgres(builder)
     ? sql<string | Uint8Array>`data`
     : sql<string | Uint8Array>`CASE WHEN flags >= ${sql.lit(BINARY)} THEN data ELSE CAST(data AS TEXT) END`;
-  return data.as('text');
+}
+
+/** Null for large data. Neither database reads it to know its length. */
+function unlessLarge(builder: Reader['sql']) {
+  const max = sql.lit(limits.event_inline_bytes_max);
+  return sql<string | Uint8Array | null>`CASE WHEN length(data) <= ${max} THEN ${textOf(builder)} END`;
 }
 
 function decoded(data: string | Uint8Array, flags: number | null): string | Uint8Array {
@@ -87,7 +96,13 @@ const eventsInRange = preparedQuery(
 export class EventDecoder {
   readonly #sessions = new Map<number, string>();
 
-  async event(reader: Reader, row: readonly unknown[]): Promise<StoredEvent> {
+  async event(reader: Reader, agent_num: number, row: readonly unknown[]): Promise<StoredEvent> {
+    const kind = await this.kind(reader, row);
+    return { ...kind, data: dataOf(row) ?? (await largeDataOf(reader, agent_num, row)) };
+  }
+
+  /** The event without its data. */
+  async kind(reader: Reader, row: readonly unknown[]): Promise<Omit<StoredEvent, 'data'>> {
     const bits = row[2] as number;
     const session_num = sessionNum(bits);
     return {
@@ -97,7 +112,6 @@ export class EventDecoder {
       session_id: session_num === 0 ? null : await this.#sessionId(reader, session_num),
       stream: streamName((bits >> 3) & 3),
       partial: ((bits >> 5) & PARTIAL) !== 0,
-      data: dataOf(row),
     };
   }
 
@@ -107,7 +121,7 @@ export class EventDecoder {
       const row = await reader.get(reader.sql.selectFrom('sessions').select('id').where('num', '=', num));
       if (!row) throw new Error(`session ${num} of an event does not exist`);
       id = row.id;
-      if (this.#sessions.size >= limits.sessions_cached_max) this.#sessions.clear();
+      if (this.#sessions.size >= sharedLimits.sessions_cached_max) this.#sessions.clear();
       this.#sessions.set(num, id);
     }
     return id;
@@ -119,9 +133,32 @@ export function seqOf(row: readonly unknown[]): number {
   return row[0] as number;
 }
 
-/** The data of the event in a selected row. */
-export function dataOf(row: readonly unknown[]): EventContent['data'] {
-  return decoded(row[3] as EventContent['data'], (row[2] as number) >> 5);
+/** The data of the event in a selected row; null if it is large. */
+export function dataOf(row: readonly unknown[]): EventContent['data'] | null {
+  const data = row[3] as EventContent['data'] | null;
+  return data === null ? null : decoded(data, flagsOf(row));
+}
+
+const wholeText = preparedQuery((query, agent_num: number, seq: number) =>
+  query
+    .selectFrom('events')
+    .select(textOf(query).as('text'))
+    .where('agent_num', '=', agent_num)
+    .where('seq', '=', seq),
+);
+
+/** The data that `dataOf` does not have. Read it in the transaction that selected the row. */
+export async function largeDataOf(
+  reader: Reader,
+  agent_num: number,
+  row: readonly unknown[],
+): Promise<EventContent['data']> {
+  const { text } = (await reader.get(wholeText(reader, agent_num, seqOf(row))))!;
+  return decoded(text, flagsOf(row));
+}
+
+function flagsOf(row: readonly unknown[]): number {
+  return (row[2] as number) >> 5;
 }
 
 /** Whether two selected rows differ only in number and data. */
@@ -163,7 +200,7 @@ export async function lastOutputText(
   const rows = await reader.all(
     reader.sql
       .selectFrom('events')
-      .select(['flags', textOf(reader.sql)])
+      .select(['flags', textOf(reader.sql).as('text')])
       .where('agent_num', '=', of.agent_num)
       .where('session_num', '=', of.session_num)
       .where('stream', '=', streamNumber(of.stream))

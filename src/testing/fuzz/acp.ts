@@ -106,11 +106,9 @@ async function ignoreRejection(call: Promise<unknown>): Promise<void> {
 async function hasReplied({ client }: TestPlane, agent_id: string): Promise<boolean> {
   const { last_seq } = await client.call('getAgent', { params: { agent_id } });
   const after = Math.max(0, last_seq - 150);
-  const page = await client.call('getLog', {
-    params: { agent_id },
-    query: { after, limit: 150 },
-  });
-  return JSON.stringify(page).includes(`"${LAST_METHOD}"`);
+  for await (const { method } of client.all('getLog', { params: { agent_id }, query: { after, limit: 150 } }))
+    if (method === LAST_METHOD) return true;
+  return false;
 }
 
 /** Compares the whole log, with the text of every frame, with the stored state. */

@@ -4,11 +4,11 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import parseRange from 'range-parser';
 import { limits } from '../../../base/limits.ts';
-import { page, readCursor } from '../../../core/page.ts';
+import { cursorOf, page, readCursor } from '../../../core/page.ts';
 import { problems } from '../../../core/problem.ts';
 import type { EventLog } from '../../../events/log.ts';
 import type { Call, Handlers } from '../../../server/call.ts';
-import { asList } from '../../../server/list.ts';
+import { asCappedList, asList } from '../../../server/list.ts';
 import type { Agents } from '../service.ts';
 
 export function logHandlers(deps: {
@@ -17,24 +17,20 @@ export function logHandlers(deps: {
 }): Pick<Handlers, 'getLog' | 'getOutput' | 'searchLog'> {
   const { agents, log } = deps;
   return {
-    getLog: async ({ caller, params, query }) => {
+    getLog: async (call) => {
+      const { caller, params, query } = call;
       await agents.authorizeRead(caller, params.agent_id);
       const limit = query.limit ?? limits.page_items_max;
-      const [after] = readCursor(query.cursor, 'number') ?? [query.after];
-      const { before, type: types } = query;
-      // Reading forwards, one extra event shows whether there is a next page. Reading backwards, there is no cursor.
-      const backwards = before !== undefined && after === undefined;
-      const read_limit = backwards ? limit : limit + 1;
-      const events = await log.page(params.agent_id, { after, before, limit: read_limit, types });
-      return asList(
-        query,
-        page(
-          events,
-          limit,
-          (event) => event,
-          (event) => [event.seq],
-        ),
-      );
+      const backwards = query.before !== undefined && query.after === undefined;
+      const [seq] = readCursor(query.cursor, 'number') ?? [];
+      // A cursor continues in the direction of the query that it came with.
+      const range = backwards
+        ? { before: seq ?? query.before }
+        : { after: seq ?? query.after, before: query.before };
+      const { events, has_more } = await log.page(params.agent_id, { ...range, limit, types: query.type });
+      const end = backwards ? events[0] : events.at(-1);
+      const next = has_more && end !== undefined ? { next_cursor: cursorOf([end.seq]) } : {};
+      return asCappedList(call, { items: events, ...next });
     },
     searchLog: async ({ caller, params, query }) => {
       await agents.authorizeRead(caller, params.agent_id);

@@ -121,8 +121,9 @@ function usePages(agent_id: string, type: EventType | undefined, last_seq: numbe
         query: { ...query, ...filter, limit: PAGE },
         signal,
       });
-      const { items } = answer as { items: EventRecord[] };
-      return { items, is_last: items.length < PAGE, to: Math.max(existing, items.at(-1)?.seq ?? 0) };
+      // A page of large events has fewer than `PAGE`.
+      const { items, next_cursor } = answer as { items: EventRecord[]; next_cursor?: string };
+      return { items, is_last: next_cursor === undefined, to: Math.max(existing, items.at(-1)?.seq ?? 0) };
     },
     [agent_id, type],
   );
