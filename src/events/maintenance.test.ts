@@ -192,6 +192,62 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     expect(text).toBe('015000');
   });
 
+  it('reads all output if a read of the database runs again', async () => {
+    await output(range(0, 999).map((i) => `${i}`.padEnd(1_000)));
+    const { read } = store;
+    store.read = (fn) =>
+      read.call(store, async (reader) => {
+        await fn(reader);
+        return fn(reader);
+      }) as never;
+    const found = await events.output('agt_1', 'ses_1', null);
+    let text = '';
+    for await (const part of found.read(500, found.size_bytes)) text += part.toString();
+    store.read = read;
+    expect(text.length).toBe(999_500);
+    expect(text.slice(-1_000)).toBe('999'.padEnd(1_000));
+  });
+
+  it.for([
+    ['one stream', 'stdout'],
+    ['both streams', null],
+  ] as const)('reports output of %s that is deleted while it is read', async ([, stream]) => {
+    await output(['first\n', 'first\n']);
+    await events.runMaintenance();
+    await output(['second\n', 'second\n']);
+    await events.runMaintenance();
+    now += 48 * HOUR;
+    await output(['third\n']);
+    const found = await events.output('agt_1', 'ses_1', stream);
+    const reading = found.read(0, found.size_bytes);
+    expect((await reading.next()).value!.toString()).toBe('first\n');
+    retention = { days: 1 };
+    await events.runMaintenance();
+    await output(['fourth\n', 'fourth\n']);
+    const rest = (async () => {
+      let text = '';
+      for await (const part of reading) text += part.toString();
+      return text;
+    })();
+    await expect(rest).rejects.toThrow('bytes 12 to 26 of stdout are missing');
+    expect((await events.output('agt_1', 'ses_1', stream)).lost_bytes).toBe(26);
+  });
+
+  it('reads no output that was written after it was opened', async () => {
+    await output(['one\n']);
+    await output(['two\n'], 'stderr');
+    const found = await events.output('agt_1', 'ses_1', null);
+    await output(['three\n']);
+    const texts: string[] = [];
+    for (const sealed of [false, true]) {
+      if (sealed) await events.runMaintenance();
+      let text = '';
+      for await (const part of found.read(0, 100)) text += part.toString();
+      texts.push(text);
+    }
+    expect(texts).toEqual(['one\ntwo\n', 'one\ntwo\n']);
+  });
+
   it('rejects the output of an unknown session', async () => {
     await expect(events.output('agt_1', 'ses_x', null)).rejects.toThrow('session not found');
   });

@@ -12,7 +12,7 @@ import { firstSeqFrom, selectOutput } from '../store/event-rows/read.ts';
 import { outputBytes, spoolsOf } from '../store/event-rows/spools.ts';
 import type { Reader, Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
-import { asBuffer, frameRecord, frameSeq, frameType, splitFrames } from './frame.ts';
+import { asBuffer, frameRecord, frameType, splitFrames } from './frame.ts';
 import { limits } from './limits.ts';
 import { segmentAfter } from './queries/segments.ts';
 import { type Block, parseBlocks, type Run, type SegmentName, type SegmentReader } from './segment.ts';
@@ -22,7 +22,10 @@ export interface Output {
   size_bytes: number;
   /** Bytes before position 0 that are no longer kept. */
   lost_bytes: number;
-  /** Yields bytes `from` (inclusive) to `to` (exclusive). Throws if kept bytes turn out to be missing. */
+  /**
+   * Yields bytes `from` (inclusive) to `to` (exclusive), none of which was written after the output was opened. Throws if
+   * bytes before the last one are missing, because retention has deleted them meanwhile or their segment is damaged.
+   */
   read(from: number, to: number): AsyncGenerator<Buffer>;
 }
 
@@ -88,24 +91,26 @@ interface SegmentRef extends SegmentName {
 
 /**
  * A read position: events up to `after` are finished, the next `skip` bytes are skipped, and then `left` bytes are
- * read.
+ * read. `next`: the offset at which each stream continues.
  */
 interface ReadPosition {
   after: number;
   skip: number;
   left: number;
+  next: Record<StreamName, number>;
 }
 
-/** The requested part of an event's bytes; null if the event has no such part. */
-function takeBytes(bytes: Buffer, position: ReadPosition): Buffer | null {
-  if (position.skip >= bytes.length) {
-    position.skip -= bytes.length;
-    return null;
-  }
-  const part = bytes.subarray(position.skip, position.skip + position.left);
-  position.skip = 0;
-  position.left -= part.length;
-  return part.length > 0 ? part : null;
+/** Moves the position of a stream from `from` to `to`. Throws if `from` is not where it is. */
+function advance({ next }: ReadPosition, stream: StreamName, from: number, to: number): void {
+  if (next[stream] !== from) throw new Error(`bytes ${next[stream]} to ${from} of ${stream} are missing`);
+  next[stream] = to;
+}
+
+/** Bytes of an event, with the offset where they begin in their stream. */
+interface Piece {
+  stream: StreamName;
+  from: number;
+  bytes: Buffer;
 }
 
 class OutputReader {
@@ -122,7 +127,10 @@ class OutputReader {
   /** Offset of the first kept byte of a stream; its committed length if no byte is kept. */
   async firstKept(stream: StreamName): Promise<number> {
     const committed = this.#target.committed[stream];
-    if (committed === 0) return 0;
+    return committed === 0 ? 0 : Math.min(committed, await this.#firstOffset(stream));
+  }
+
+  async #firstOffset(stream: StreamName): Promise<number> {
     let after = this.#target.first_seq - 1;
     for (let segment = await this.#segment(after); segment; segment = await this.#segment(after)) {
       const run = segment.blocks
@@ -131,12 +139,14 @@ class OutputReader {
       if (run) return run.from;
       after = segment.last_seq;
     }
-    return (await this.#firstRow(after, [stream]))?.offset ?? committed;
+    return (await this.#firstRow(after, [stream]))?.offset ?? Infinity;
   }
 
   async *read(from: number, to: number, first_offsets: readonly number[]): AsyncGenerator<Buffer> {
     const { streams, first_seq } = this.#target;
-    const position: ReadPosition = { after: first_seq - 1, skip: from, left: to - from };
+    const next = { stdout: 0, stderr: 0 };
+    for (const [i, stream] of streams.entries()) next[stream] = first_offsets[i]!;
+    let position: ReadPosition = { after: first_seq - 1, skip: from, left: to - from, next };
     let has_sought = streams.length > 1;
     while (position.left > 0) {
       // The segment is looked up at each step, because rows may be sealed during the read.
@@ -149,10 +159,19 @@ class OutputReader {
         has_sought = true;
         const wanted = to - position.left + first_offsets[0]!;
         const found = await this.#seek(position.after, streams[0]!, wanted);
-        if (found) Object.assign(position, { after: found.seq - 1, skip: wanted - found.offset });
+        if (found) {
+          position.after = found.seq - 1;
+          position.skip = wanted - found.offset;
+          position.next[streams[0]!] = found.offset;
+        }
       }
-      const parts = await this.#store.read((reader) => this.#readRows(reader, position));
-      if (!parts) return;
+      const begin = position;
+      // The read may run more than once.
+      const { parts, end } = await this.#store.read((reader) =>
+        this.#readRows(reader, structuredClone(begin)),
+      );
+      if (!end) return;
+      position = end;
       if (parts.length > 0) yield Buffer.concat(parts);
       else await setImmediate();
     }
@@ -164,18 +183,18 @@ class OutputReader {
       for (const block of segment.blocks) {
         if (position.left <= 0) return;
         if (block.last_seq <= position.after) continue;
-        const block_bytes = block.runs
-          .filter((run) => this.#isOfTarget(run, this.#target.streams))
-          .reduce((sum, run) => sum + run.to - run.from, 0);
+        const runs = this.#runsOf(block);
+        const block_bytes = runs.reduce((sum, run) => sum + run.to - run.from, 0);
         if (block_bytes === 0) continue;
         if (block.first_seq > position.after && position.skip >= block_bytes) {
+          for (const { stream, from, to } of runs) advance(position, stream, from, to);
           position.skip -= block_bytes;
           continue;
         }
         const frames = await opened?.read(block);
         if (!frames) throw new Error(`a block of ${segment.path} cannot be read`);
-        for (const bytes of this.#bytes(frames, position.after)) {
-          const part = takeBytes(bytes, position);
+        for (const piece of this.#pieces(frames, block, position.after)) {
+          const part = this.#take(piece, position);
           if (part) yield part;
         }
       }
@@ -185,21 +204,40 @@ class OutputReader {
     }
   }
 
-  /** Bytes of the next rows; null if there are no rows. */
-  async #readRows(reader: Reader, position: ReadPosition): Promise<Buffer[] | null> {
+  /** Bytes of the next rows, and the position after them, which is `position`; null if there are no rows. */
+  async #readRows(reader: Reader, position: ReadPosition) {
     const parts: Buffer[] = [];
-    if (await segmentAfter(reader, this.#target.agent.num, position.after)) return parts;
+    if (await segmentAfter(reader, this.#target.agent.num, position.after)) return { parts, end: position };
     let bytes = 0;
     let rows = 0;
-    await reader.each(this.#rows(reader, position.after, this.#target.streams).select('data'), (row) => {
-      position.after = row[0] as number;
-      const part = takeBytes(asBuffer(row[3] as Uint8Array), position);
+    const query = this.#rows(reader, position.after, this.#target.streams).select(['stream', 'data']);
+    await reader.each(query, (row) => {
+      const [seq, from, , stream_num, data] = row as [number, number, number, number, Uint8Array];
+      position.after = seq;
+      const part = this.#take({ stream: streamName(stream_num)!, from, bytes: asBuffer(data) }, position);
       if (part) parts.push(part);
       bytes += part?.length ?? 0;
       rows++;
       return position.left > 0 && bytes < limits.replay_part_bytes && rows < limits.scan_rows_per_slice;
     });
-    return rows === 0 ? null : parts;
+    return { parts, end: rows === 0 ? null : position };
+  }
+
+  /** The requested part of an event's bytes; null if the event has no such part. */
+  #take({ stream, from, bytes }: Piece, position: ReadPosition): Buffer | null {
+    const committed = this.#target.committed[stream];
+    // It was written after the output was opened.
+    const is_new = from >= committed;
+    advance(position, stream, is_new ? committed : from, is_new ? committed : from + bytes.length);
+    if (is_new) return null;
+    if (position.skip >= bytes.length) {
+      position.skip -= bytes.length;
+      return null;
+    }
+    const part = bytes.subarray(position.skip, position.skip + position.left);
+    position.skip = 0;
+    position.left -= part.length;
+    return part.length > 0 ? part : null;
   }
 
   /** A row of the stream at or shortly before `offset`; null if the caller must read from the beginning instead. */
@@ -275,18 +313,35 @@ class OutputReader {
     return run.session_num === this.#target.session_num && stream !== null && streams.includes(stream);
   }
 
-  /** The target's bytes in a block's frames after an event, in order. */
-  *#bytes(frames: Buffer, after: number): Generator<Buffer> {
+  /** The target's bytes in a block, without those that were written after the output was opened. */
+  #runsOf(block: Block): { stream: StreamName; seq: number; from: number; to: number }[] {
+    const { streams, committed } = this.#target;
+    return block.runs
+      .filter((run) => this.#isOfTarget(run, streams))
+      .map(({ seq, from, to, ...run }) => ({ stream: streamName(run.stream)!, seq, from, to }))
+      .map((run) => ({ ...run, to: Math.min(run.to, committed[run.stream]) }))
+      .filter(({ from, to }) => from < to);
+  }
+
+  /** The target's bytes in a block's frames after an event, in order. Frames have no offsets, but the block's runs have. */
+  *#pieces(frames: Buffer, block: Block, after: number): Generator<Piece> {
+    const { session_id, streams } = this.#target;
+    const runs = this.#runsOf(block);
+    const next: Partial<Record<StreamName, number>> = {};
     for (const one of splitFrames(frames)) {
-      if (frameSeq(one) <= after || frameType(one) !== 'output') continue;
+      if (frameType(one) !== 'output') continue;
       const record = frameRecord(one) as EventRecord & {
         stream: StreamName;
         data: string;
         encoding?: 'base64';
       };
-      if (record.session_id !== this.#target.session_id || !this.#target.streams.includes(record.stream))
-        continue;
-      yield Buffer.from(record.data, record.encoding ?? 'utf8');
+      const { seq, stream } = record;
+      if (record.session_id !== session_id || !streams.includes(stream)) continue;
+      const from = runs.find((run) => run.stream === stream && run.seq === seq)?.from ?? next[stream];
+      if (from === undefined) continue;
+      const bytes = Buffer.from(record.data, record.encoding ?? 'utf8');
+      next[stream] = from + bytes.length;
+      if (seq > after) yield { stream, from, bytes };
     }
   }
 }
