@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { silentLog } from '../base/log.ts';
+import { skipNumbers } from '../store/restored.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
@@ -287,6 +288,20 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     now += 1_000;
     await events.runMaintenance();
     expect(await segments()).toHaveLength(2);
+  });
+
+  it('seals events whose numbers continue far ahead, as after a failover, and keeps the newest', async () => {
+    const write = (count: number) => output(range(1, count).map((n) => `${n}`.padEnd(1_000)));
+    await write(10);
+    await events.runMaintenance();
+    await events.close();
+    events = open({ ...everything, keep_bytes: 5_000 });
+    await store.write((tx) => skipNumbers(tx, { agent_num: num, last_seq: 10 }, 1_000_000_000, now));
+    await write(100);
+    await events.runMaintenance();
+    expect(await segments()).toHaveLength(2);
+    expect((await rowSeqs()).length).toBeLessThan(10);
+    expect(await rowSeqs()).toContain(1_000_000_101);
   });
 
   it('retention by bytes deletes rows if nothing is sealed', async () => {

@@ -220,7 +220,10 @@ export class LogMaintenance {
         return false;
     }
     const after = Math.max(state.sealed_seq, state.first_seq - 1);
-    const rows = state.last_seq - after;
+    const first = await this.#store.read((reader) => firstSeqFrom(reader, num, after + 1));
+    if (first === undefined) return false;
+    // Numbers may be missing before the first row: after a failover, they continue far ahead.
+    const rows = state.last_seq - first + 1;
     const up_to = state.last_seq - Math.ceil((rows * keep) / unsealed);
     const sealed = await worker.call('seal', { agent: { num, id: state.id }, after, up_to });
     if (!sealed) return false;
