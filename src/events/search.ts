@@ -8,6 +8,7 @@ import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventRecord, StreamName } from '../core/event.ts';
 import { hasEvents, headOf } from '../store/event-rows/heads.ts';
+import { searchPhrases } from '../store/fts.ts';
 import type { Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import type { History } from './history.ts';
@@ -134,20 +135,46 @@ export class Search {
 function hitOf(record: EventRecord, query: string): SearchHit {
   const { seq, ts, session_id } = record;
   const stream = (record.stream as StreamName | undefined) ?? null;
-  return { seq, ts, session_id, stream, snippet: snippet(plainText(record), query) };
+  const part = snippet(plainText(record), query);
+  // A copy, because a part of a text keeps the whole text in memory.
+  return { seq, ts, session_id, stream, snippet: Buffer.from(part).toString() };
 }
 
-/** At most `limits.snippet_chars` characters of text around the first search word, on one line. */
+/** At most `limits.snippet_chars` characters of text around the first match of a phrase of `query`, on one line. */
 export function snippet(text: string, query: string): string {
-  const lower = text.toLowerCase();
-  const indexes = query
-    .toLowerCase()
-    .split(/\s+/)
-    .map((word) => lower.indexOf(word))
+  const folded = fold(text);
+  const indexes = searchPhrases(query)
+    .map((phrase) => folded.search(matcherOf(phrase)))
     .filter((index) => index >= 0);
-  const at = indexes.length > 0 ? Math.min(...indexes) : 0;
+  const at = indexes.length > 0 ? unfoldedIndex(text, Math.min(...indexes)) : 0;
   const from = Math.max(0, at - limits.snippet_chars / 4);
   const part = text.slice(from, from + limits.snippet_chars);
   const cut = `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`;
   return cut.replaceAll(/\s+/g, ' ').trim();
+}
+
+/** The text as the index compares it: without case and diacritics. */
+function fold(text: string): string {
+  return text
+    .normalize('NFD')
+    .replaceAll(/[\u0300-\u036f]+/g, '')
+    .toLowerCase();
+}
+
+/** Finds a phrase in folded text as the index does: whole words, with anything but letters and digits in between. */
+function matcherOf(phrase: string): RegExp {
+  const words = fold(phrase).match(/[\p{L}\p{N}]+/gu) ?? [];
+  return new RegExp(`(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}(?![\\p{L}\\p{N}])`, 'u');
+}
+
+/** Where the character at `index` of the folded text is in `text`. */
+function unfoldedIndex(text: string, index: number): number {
+  let at = 0;
+  let folded_at = 0;
+  for (const char of text) {
+    if (folded_at >= index) break;
+    folded_at += char < '\u0080' ? 1 : fold(char).length;
+    at += char.length;
+  }
+  return at;
 }

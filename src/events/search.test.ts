@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { limits } from './limits.ts';
+import { snippet } from './search.ts';
+
+const before = 'é 😀 other words\n'.repeat(40);
+const after = ' and more words'.repeat(40);
+
+test.for([
+  ['a phrase', '"disk is full"', 'disk is full'],
+  ['a phrase with other separators', 'disk-is-full', 'Disk is\tfull'],
+  ['other diacritics', 'uber', 'ÜBER'],
+  ['diacritics of the query', 'ÜBER', 'uber'],
+  ['combining marks', 'café', 'cafe\u0301'],
+  ['words, with one that has no letters', '-- full', 'full'],
+  ['whole words', 'full', 'full'],
+  ['an unclosed quotation mark', '"full', 'full'],
+] as const)('a snippet shows the match of %s', ([, query, match]) => {
+  const text = `${before}fuller is the cafeteria; uberous diskettes: ${'x'.repeat(limits.snippet_chars)} ${match}${after}`;
+  const found = snippet(text, query);
+  expect(found).toContain(match.replaceAll(/\s/g, ' '));
+  expect(found.length).toBeLessThanOrEqual(limits.snippet_chars + 2);
+  expect([found.startsWith('…'), found.endsWith('…')]).toEqual([true, true]);
+});
+
+test('a snippet begins with the text if it has no match', () => {
+  expect(snippet('one\ntwo', 'three')).toBe('one two');
+  expect(snippet('one\ntwo', '""')).toBe('one two');
+});
