@@ -1,5 +1,5 @@
 /** Limits of the feature `mailbox`. Names end with their unit. */
-import { KIB } from '../../base/limits.ts';
+import { KIB, MIB } from '../../base/limits.ts';
 
 export const limits = {
   /** Payload of a message. */
@@ -28,6 +28,8 @@ export const limits = {
   mail_waiters_max: 1_000,
   /** Time triggers of a run. */
   triggers_per_run_max: 100,
+  /** Payloads of a run's time triggers together, so that `svc actor time-trigger-list` can return all of them. */
+  triggers_per_run_bytes_max: 2 * MIB,
   /** Shortest interval of a trigger. */
   trigger_every_s_min: 10,
   /** Longest interval of a trigger. */

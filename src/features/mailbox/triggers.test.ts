@@ -154,6 +154,14 @@ test('limits the triggers of a run, and the size of their payloads', async () =>
   expect(new Set([...items, ...rest.items].map(({ id }) => id)).size).toBe(limits.triggers_per_run_max);
 });
 
+test('limits the payloads of the triggers of a run together', async () => {
+  const large = { text: 'x'.repeat(limits.mail_payload_bytes_max - 100) };
+  const count = Math.floor(limits.triggers_per_run_bytes_max / limits.mail_payload_bytes_max);
+  for (let n = 0; n < count; n++) await set({ every_seconds: 60, payload: large });
+  await expect(set({ every_seconds: 60, payload: large })).rejects.toThrow('too many triggers in the run');
+  await set({ every_seconds: 60 });
+});
+
 test('a trigger ends visibly if the run’s mailbox is full', async () => {
   const trigger = await set({ every_seconds: 60 });
   await fixture.store.write(async (tx) => {

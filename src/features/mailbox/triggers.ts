@@ -129,8 +129,14 @@ export class Triggers {
     const schedule = { at, every_seconds, cron, timezone };
     const next_at = firstTime(schedule, now);
     const text = JSON.stringify(payload);
-    if (Buffer.byteLength(text) > limits.mail_payload_bytes_max) throw problems.payloadTooLarge();
-    if ((await triggersOfRun(tx, run.num)).length >= limits.triggers_per_run_max)
+    const bytes = Buffer.byteLength(text);
+    if (bytes > limits.mail_payload_bytes_max) throw problems.payloadTooLarge();
+    const others = await triggersOfRun(tx, run.num);
+    const bytes_of_others = others.reduce((sum, other) => sum + Buffer.byteLength(other.payload), 0);
+    if (
+      others.length >= limits.triggers_per_run_max ||
+      bytes_of_others + bytes > limits.triggers_per_run_bytes_max
+    )
       throw problems.tooManyTriggers();
     const id = newId('trg');
     await insertTrigger(tx, {

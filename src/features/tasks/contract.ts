@@ -89,6 +89,9 @@ const messageQuery = z.object({
   order: z.enum(messageOrders).optional().meta({ description: 'Sort order; default: `oldest`.' }),
 });
 
+const messages_max = `A plain array has at most ${sharedLimits.plain_list_items_max} messages; if there are more, \`X-Next-Cursor\` has the cursor of the next page.`;
+const next_cursor = { 'X-Next-Cursor': 'If a plain array is incomplete: the cursor of the next page.' };
+
 const team = '/api/teams/{team_id}' as const;
 const tasks = `${team}/tasks` as const;
 const one = `${tasks}/{task_id}` as const;
@@ -174,6 +177,8 @@ export const taskRoutes = {
     action: 'team.read',
     tag: 'Tasks',
     summary: 'List the messages of a task, by default oldest first',
+    description: messages_max,
+    answer_headers: next_cursor,
     query: messageQuery,
     answers: { 200: list(messageRecord) },
     errors: ['teamNotFound', 'taskNotFound'],
@@ -249,6 +254,8 @@ export const taskRoutes = {
     action: 'team.read',
     tag: 'Tasks',
     summary: 'List the messages of a task thread, by default oldest first',
+    description: messages_max,
+    answer_headers: next_cursor,
     query: messageQuery,
     answers: { 200: list(messageRecord) },
     errors: ['teamNotFound', 'conversationNotFound'],

@@ -1,7 +1,7 @@
 /** HTTP handlers for tasks and their threads: parse, call, shape the response. */
 import { parsePosition } from '../../events/position.ts';
 import type { Handlers } from '../../server/call.ts';
-import { asList } from '../../server/list.ts';
+import { asCappedList, asList } from '../../server/list.ts';
 import { lastEventId, type Streams } from '../../server/sse.ts';
 import type { Tokens } from '../tokens/service.ts';
 import { type Messages, messagePath } from './messages.ts';
@@ -41,8 +41,10 @@ export function taskHandlers(deps: {
       const run = await tasks.startRun(caller, team_id, task_id, body.input, idempotency_key);
       return { location: `/api/teams/${team_id}/runs/${run.id}`, body: run };
     },
-    listMessages: async ({ caller, params, query }) =>
-      asList(query, await messages.list(caller, params, query, query)),
+    listMessages: async (call) => {
+      const { caller, params, query } = call;
+      return asCappedList(call, await messages.list(caller, params, query, query));
+    },
     sendMessage: async ({ caller, params, body, idempotency_key }) => {
       const message = await messages.send(caller, params.team_id, params.task_id, body, idempotency_key);
       return { location: messagePath(message), body: message };
@@ -63,7 +65,9 @@ export function taskHandlers(deps: {
     getMessage: ({ caller, params }) => messages.get(caller, params, params.message_id),
     getConversation: ({ caller, params }) =>
       messages.conversation(caller, params.team_id, params.conversation_id),
-    listConversation: async ({ caller, params, query }) =>
-      asList(query, await messages.list(caller, params, query, query)),
+    listConversation: async (call) => {
+      const { caller, params, query } = call;
+      return asCappedList(call, await messages.list(caller, params, query, query));
+    },
   };
 }

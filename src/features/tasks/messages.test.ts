@@ -1,6 +1,7 @@
 /** Threads: which receivers a message reaches and when, search, and the stream. */
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import { type Frame, parseFrames } from '../../events/testing.ts';
 import { sqliteTest } from '../../testing/test-store.ts';
@@ -37,6 +38,23 @@ const asMember = (member_id: string, message: NewMessage): Promise<Message> =>
     const found = await requireTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
     return fixture.messages.post(tx, found, at(member_id), message);
   });
+
+test('a list without a page request is limited, and has a cursor for the rest', async () => {
+  const { id } = await say('one');
+  const count = sharedLimits.plain_list_items_max + 2;
+  await fixture.store.write(async (tx) => {
+    const { num: _, ...row } = (await tx.get(
+      tx.sql.selectFrom('messages').selectAll().where('num', '=', id),
+    ))!;
+    for (let i = 1; i < count; i++) await tx.run(tx.sql.insertInto('messages').values(row));
+  });
+  const ref = { team_id: TEAM, task_id };
+  const plain = await fixture.messages.list(MIA, ref, {}, {});
+  expect(plain.items).toHaveLength(count - 2);
+  const rest = await fixture.messages.list(MIA, ref, {}, { cursor: plain.next_cursor });
+  expect(rest.items).toHaveLength(2);
+  expect(rest.next_cursor).toBeUndefined();
+});
 
 describe('routing', () => {
   test.each<[message: NewMessage, leader: string | null, error: string]>([

@@ -88,7 +88,7 @@ export class Messages {
 
   /**
    * Oldest first by default. `q`: words, and phrases in quotation marks; all must occur. `thread`: any message of
-   * that reply thread.
+   * that reply thread. Without a page request: at most `plain_list_items_max`, with a cursor for the rest.
    */
   list(
     caller: Caller,
@@ -100,8 +100,9 @@ export class Messages {
     },
     request: PageRequest,
   ): Promise<Page<Message>> {
-    const limit = request.limit ?? sharedLimits.page_items_default;
+    const { page_items_default, plain_list_items_max } = sharedLimits;
     const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? (paged ? page_items_default : plain_list_items_max);
     const last_num = readCursor(request.cursor, 'number')?.[0];
     const position =
       filter.order === 'newest'
@@ -117,9 +118,9 @@ export class Messages {
         phrases,
         thread,
         ...position,
-        limit: paged ? limit + 1 : undefined,
+        limit: limit + 1,
       });
-      return page(rows, paged ? limit : rows.length, toMessage, (row) => [row.num]);
+      return page(rows, limit, toMessage, (row) => [row.num]);
     });
   }
 

@@ -33,8 +33,7 @@ export interface MessageFilter {
   up_to_num?: number | undefined;
   /** Newest first, and only those before this one; `Infinity`: starting with the newest. */
   before_num?: number | undefined;
-  /** Absent: no filter. */
-  limit?: number | undefined;
+  limit: number;
 }
 
 /** Oldest first, unless `before_num` is given. */
@@ -52,7 +51,7 @@ export function listMessages(reader: Reader, filter: MessageFilter): Promise<Mes
     query = query.where((eb) => eb.or([eb('messages.num', '=', thread), eb('messages.thread', '=', thread)]));
   }
   if (phrases !== undefined) query = query.where(messageContains(reader, phrases, after_num));
-  return reader.all(limit === undefined ? query : query.limit(limit));
+  return reader.all(query.limit(limit));
 }
 
 /** The newest messages, oldest first. */
