@@ -11,6 +11,7 @@ function taker(slots: Slots) {
 const settle = async () => {
   for (let i = 0; i < 5; i++) await Promise.resolve();
 };
+const CONFLICT = { code: '40001' };
 const growTo = (slots: Slots, count: number) => {
   while (slots.allowed < count) slots.succeeded();
 };
@@ -45,7 +46,7 @@ test('a conflict halves their number, and one can always run', async () => {
   growTo(slots, 4);
   const running = [1, 2, 3, 4].map(() => taker(slots));
   await settle();
-  slots.conflicted();
+  slots.failed(CONFLICT);
   expect(slots.allowed).toBe(2);
   const next = taker(slots);
   running[0]!.end();
@@ -55,7 +56,7 @@ test('a conflict halves their number, and one can always run', async () => {
   running[2]!.end();
   await settle();
   expect(next.begun).toBe(true);
-  for (let i = 0; i < 10; i++) slots.conflicted();
+  for (let i = 0; i < 10; i++) slots.failed(CONFLICT);
   expect(slots.allowed).toBe(1);
 });
 
@@ -75,4 +76,14 @@ test('others do not wait forever for a transaction that hangs', async () => {
   } finally {
     vi.useRealTimers();
   }
+});
+
+test('a lock that was not obtained in time, or another error, does not change their number', () => {
+  const slots = new Slots(16);
+  growTo(slots, 4);
+  slots.failed({ code: '55P03' });
+  slots.failed(new Error('no'));
+  expect(slots.allowed).toBe(4);
+  slots.failed({ code: '40P01' });
+  expect(slots.allowed).toBe(2);
 });

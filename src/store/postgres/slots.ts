@@ -3,6 +3,7 @@
  * a little, much like TCP congestion control. Running transactions that conflict at once saves no time: of sixteen, 30 % of a
  * mixed load and 90 % of the commands of one run had to run again.
  */
+import { isConflict, isLockTimeout } from './errors.ts';
 import { limits } from './limits.ts';
 
 export class Slots {
@@ -45,9 +46,9 @@ export class Slots {
     this.#next();
   }
 
-  /** A transaction conflicted with another one. */
-  conflicted(): void {
-    this.#allowed = Math.max(1, this.#allowed / 2);
+  /** A transaction failed. Whoever held a lock for too long would also have held it against fewer transactions. */
+  failed(error: unknown): void {
+    if (isConflict(error) && !isLockTimeout(error)) this.#allowed = Math.max(1, this.#allowed / 2);
   }
 
   #begin(): () => void {

@@ -16,7 +16,7 @@ import type { LocalWakes } from '../wakes.ts';
 import type { Claim } from './claim.ts';
 import { CommitOrder } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
-import { Again, canRunAgain, Disconnected, isConflict } from './errors.ts';
+import { Again, canRunAgain, Disconnected } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Reads } from './reads.ts';
 import { Slots } from './slots.ts';
@@ -107,7 +107,7 @@ export class Writes {
       if (isolation === 'SERIALIZABLE') this.#slots.succeeded();
       return value;
     } catch (error) {
-      if (isConflict(error)) this.#slots.conflicted();
+      this.#slots.failed(error);
       throw error;
     } finally {
       endSlot();
