@@ -2,6 +2,12 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { migrate, migrations } from './migrate.ts';
+import { sql as keptWorktrees } from './migrations/0018_kept_worktrees.ts';
+import { sql as runNumbers } from './migrations/0019_run_numbers.ts';
+import { sql as runTitles } from './migrations/0028_run_titles.ts';
+import { sql as planes } from './migrations/0029_planes.ts';
+import { sql as archivedAgents } from './migrations/0030_archived_agents.ts';
+import { insertRow, type Row } from './testing.ts';
 
 test('an upgrade makes existing agents and members ask, and removes variables that presets had set', () => {
   const db = new DatabaseSync(':memory:');
@@ -79,5 +85,28 @@ test('gives existing teams different keys from their names, the oldest team firs
   expect(keys.slice(0, 7)).toEqual(['DEM', 'DEMB', 'QA', 'QAAAB', 'TSK', 'TSKB', 'DEMC']);
   expect(new Set(keys).size).toBe(names.length);
   expect(keys.every((key) => /^[A-Z]{2,5}$/.test(key))).toBe(true);
+  db.close();
+});
+
+const additions: [name: string, sql: string, table: string, added: Row, new_tables: string[]][] = [
+  ['kept worktrees', keptWorktrees, 'teams', {}, ['kept_worktrees']],
+  ['numbers of deleted runs', runNumbers, 'teams', { deleted_run_number: 0 }, []],
+  ['titles of runs', runTitles, 'runs', { title: null }, []],
+  ['planes', planes, 'agents', {}, ['planes', 'trust_files']],
+  ['archived agents', archivedAgents, 'agents', { archived_at: null }, []],
+];
+
+test.for(additions)('the step for %s keeps existing rows', ([, step, table, added, new_tables]) => {
+  const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
+  const before = migrations.indexOf(step);
+  migrate(db, 'm.db', migrations.slice(0, before));
+  db.exec('PRAGMA ignore_check_constraints = ON');
+  const kept = { num: 7, id: 'x' };
+  insertRow(db, table, kept);
+  const rows = () => db.prepare(`SELECT * FROM ${table}`).all();
+  const [old] = rows();
+  migrate(db, 'm.db', migrations.slice(0, before + 1));
+  expect(rows()).toEqual([{ ...old, ...added }]);
+  for (const one of new_tables) expect(db.prepare(`SELECT * FROM ${one}`).all()).toEqual([]);
   db.close();
 });

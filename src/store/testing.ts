@@ -1,5 +1,6 @@
 /** Rows that many tests need: users, agents, sessions. */
 import { isUtf8 } from 'node:buffer';
+import type { DatabaseSync } from 'node:sqlite';
 import { createHead, headOf } from './event-rows/heads.ts';
 import { createSpools } from './event-rows/spools.ts';
 import type { IngestBatch, Store } from './store.ts';
@@ -86,4 +87,18 @@ export function batch(
     partial: pieces.map(() => false),
     is_text: pieces.map((piece) => isUtf8(piece)),
   };
+}
+
+export type Row = Record<string, string | number | null>;
+
+/** Inserts a row into a database of any version. Columns that must have a value and are not given get 0. */
+export function insertRow(db: DatabaseSync, table: string, values: Row = {}): void {
+  const columns = db
+    .prepare(`SELECT name FROM pragma_table_info('${table}') WHERE "notnull" = 1 AND dflt_value IS NULL`)
+    .all();
+  const row: Row = { ...Object.fromEntries(columns.map(({ name }) => [`${name}`, 0])), ...values };
+  const names = Object.keys(row).map((name) => `"${name}"`);
+  db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`).run(
+    ...Object.values(row),
+  );
 }

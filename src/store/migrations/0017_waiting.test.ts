@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { migrate, migrations } from '../migrate.ts';
+import { insertRow, type Row } from '../testing.ts';
 import { sql } from './0017_waiting.ts';
 
 /** The schema of the version that did not record since when something waits. */
@@ -10,17 +11,7 @@ test('an upgrade records since when steps wait for an answer, and agents for a s
   const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
   migrate(db, 'm.db', migrations.slice(0, BEFORE));
   db.exec('PRAGMA ignore_check_constraints = ON');
-  const insert = (table: string, values: Record<string, string | number | null>) => {
-    const columns = db
-      .prepare(`SELECT name, "notnull" AS needed, dflt_value FROM pragma_table_info('${table}')`)
-      .all();
-    const needed = columns.filter((one) => one.needed === 1 && one.dflt_value === null);
-    const row = { ...Object.fromEntries(needed.map(({ name }): [string, 0] => [`${name}`, 0])), ...values };
-    const names = Object.keys(row).map((name) => `"${name}"`);
-    db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`).run(
-      ...Object.values(row),
-    );
-  };
+  const insert = (table: string, values: Row) => insertRow(db, table, values);
   const step = (step_key: string, status: string, started_at: number | null) =>
     insert('run_steps', { run_num: 1, step_key, kind: 'plain', depends_on: '[]', status, started_at });
   insert('runs', { num: 1, id: 'run_1', created_at: 10 });

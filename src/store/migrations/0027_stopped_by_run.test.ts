@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { migrate, migrations } from '../migrate.ts';
+import { insertRow, type Row } from '../testing.ts';
 import { sql } from './0027_stopped_by_run.ts';
 
 const BEFORE = migrations.indexOf(sql);
@@ -9,16 +10,7 @@ test('an upgrade finds the sessions that the end of a run stopped', () => {
   const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
   migrate(db, 'm.db', migrations.slice(0, BEFORE));
   db.exec('PRAGMA ignore_check_constraints = ON');
-  const insert = (table: string, values: Record<string, string | number>) => {
-    const columns = db
-      .prepare(`SELECT name FROM pragma_table_info('${table}') WHERE "notnull" = 1 AND dflt_value IS NULL`)
-      .all();
-    const row = { ...Object.fromEntries(columns.map(({ name }): [string, 0] => [`${name}`, 0])), ...values };
-    const names = Object.keys(row);
-    db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`).run(
-      ...Object.values(row),
-    );
-  };
+  const insert = (table: string, values: Row) => insertRow(db, table, values);
   insert('runs', { num: 1, id: 'run_1', number: 1, status: 'completed', ended_at: 50 });
   insert('runs', { num: 2, id: 'run_2', number: 2, status: 'running' });
   const agent = (num: number, status: string, run_num: number, ended_at: number) => {
