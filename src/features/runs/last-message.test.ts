@@ -17,7 +17,10 @@ function logOf(...texts: string[]): EventLog {
     { ...from_agent, response_to: 'p', payload: { result: { stopReason: 'end_turn' } } },
   ].map((event, seq) => ({ ...event, seq: seq + 1 }) as unknown as EventRecord);
   return {
-    page: async (_: string, { before = 0 }) => events.filter(({ seq }) => seq < before),
+    page: async (_: string, { before = 0 }) => ({
+      events: events.filter(({ seq }) => seq < before),
+      has_more: false,
+    }),
   } as EventLog;
 }
 
