@@ -59,6 +59,33 @@ browserTest('earlier rows are loaded above the closed row of a sub-agent with ma
   expect(errors).toEqual([]);
 });
 
+browserTest('a sub-agent with many items leaves the page at the end', async () => {
+  const text = 'Next.\n\n'.repeat(8);
+  const messages = Array.from({ length: 40 }, (_, n) => ({
+    ...{ sessionUpdate: 'agent_message_chunk', messageId: `m${n}` },
+    content: { type: 'text', text: `Message ${n}. ${text}` },
+  }));
+  const { page, url } = await openAgent([...messages, ...subagent('explorer', 300)]);
+  await page.goto(url);
+  await log(page).getByRole('button', { name: 'Sub-agent explorer' }).waitFor();
+  await log(page).getByText('Message 39.').waitFor();
+  /** How many rows the page has in the next frames, and whether it is at the end. */
+  const nextStates = () =>
+    log(page).evaluate(async (box) => {
+      const states = new Set<string>();
+      for (let n = 0; n < 30; n++) {
+        await new Promise((resolve) => box.ownerDocument.defaultView.requestAnimationFrame(resolve));
+        const is_at_end = box.scrollHeight - box.scrollTop - box.clientHeight < 2;
+        states.add(
+          `${box.querySelectorAll('[data-row]').length} rows, ${is_at_end ? 'at the end' : 'above'}`,
+        );
+      }
+      return [...states];
+    });
+  await expect.poll(nextStates, { timeout: 30_000 }).toEqual([expect.stringMatching(/at the end$/)]);
+  expect(await page.getByRole('button', { name: 'Jump to latest' }).count()).toBe(0);
+});
+
 browserTest('earlier rows inside an open sub-agent do not move the rows in view', async () => {
   const { page, url, seqOf } = await openAgent(subagent('explorer', 300));
   await page.goto(`${url}#e${seqOf('explorer: step 200.')}`);

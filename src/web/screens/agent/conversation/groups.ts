@@ -4,6 +4,8 @@ import type { Delegation, Item } from '../../../../acp/transcript/items.ts';
 export interface Group {
   readonly kind: 'group';
   readonly head: Delegation;
+  /** Its head is before the items. */
+  readonly began_before: boolean;
   readonly parts: (Item | Group)[];
 }
 
@@ -17,17 +19,18 @@ interface Open {
   siblings: (Item | Group)[];
 }
 
-/** The items from `start` to `end`: a group may have started before, and keeps its head. */
+/** The items from `start` to `end`: a group may have started before. It keeps its head, and comes first. */
 export function groupItems(items: readonly Item[], start: number, end: number): (Item | Group)[] {
   const root: (Item | Group)[] = [];
   /** The newest group of each sub-agent. */
   const open = new Map<string, Open>();
   const seeking = new Set<string>();
-  const begin = (head: Delegation): Open => {
+  const begin = (head: Delegation, began_before = false): Open => {
     const maker = head.subagent === null ? null : openGroup(head.subagent, null);
     const siblings = maker === null ? root : maker.depth < DEPTH ? maker.group.parts : maker.siblings;
-    const group: Group = { kind: 'group', head, parts: [] };
-    siblings.push(group);
+    const group: Group = { kind: 'group', head, began_before, parts: [] };
+    if (began_before) siblings.splice(siblings.findLastIndex(isBefore) + 1, 0, group);
+    else siblings.push(group);
     const one = { group, depth: (maker?.depth ?? 0) + 1, siblings };
     open.set(head.id, one);
     return one;
@@ -36,8 +39,9 @@ export function groupItems(items: readonly Item[], start: number, end: number): 
     const known = open.get(id);
     if (known || seeking.has(id)) return known ?? null;
     seeking.add(id);
-    const head = headBefore(items, start, id) ?? (item && lostHead(id, item));
-    const found = head && begin(head);
+    const before = headBefore(items, start, id);
+    const head = before ?? (item && lostHead(id, item));
+    const found = head && begin(head, before !== null);
     seeking.delete(id);
     return found;
   };
@@ -47,6 +51,10 @@ export function groupItems(items: readonly Item[], start: number, end: number): 
     else (openGroup(item.subagent, item)?.group.parts ?? root).push(item);
   }
   return root;
+}
+
+function isBefore(part: Item | Group): boolean {
+  return part.kind === 'group' && part.began_before;
 }
 
 function headBefore(items: readonly Item[], start: number, id: string): Delegation | null {

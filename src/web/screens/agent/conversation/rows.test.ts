@@ -51,6 +51,38 @@ test('consecutive tool calls share a group, and consecutive completed reads one 
   expect(sameRow(more[0]!, rows[0]!)).toBe(false);
 });
 
+test('a group of tool calls is the same row wherever the window starts in it', () => {
+  const thought = (seq: number): Item => ({
+    ...{ kind: 'thought', key: String(seq), seq, ts: seq, turn: 1, subagent: null, ended_ts: null },
+    ...{ message_id: null, body: { parts: [], chars: 0, text_chars: 0, omitted_chars: 0 } },
+  });
+  const items = [
+    ...[head(1, 'a'), tool(2, 'edit'), thought(3), tool(4, 'edit'), by('a', tool(5, 'edit'))],
+    ...[ask(6, '4'), tool(7, 'edit'), by('a', tool(8, 'edit')), tool(9, 'edit'), head(10, 'b')],
+    ...[tool(11, 'edit'), by('a', tool(12, 'edit'))],
+  ];
+  const keys = (start: number) =>
+    buildRows(items, start).map((row) => [row.key, ...('rows' in row ? row.rows.map(({ key }) => key) : [])]);
+  expect(keys(0)).toEqual([
+    ['subagent 1', 'tools 5'],
+    ['tools 2', '2', '3', '4', '6', '7', '9'],
+    ['subagent 10'],
+    ['tools 11', '11'],
+  ]);
+  expect(keys(6)).toEqual([
+    ['subagent 1', 'tools 5'],
+    ['tools 2', '7', '9'],
+    ['subagent 10'],
+    ['tools 11', '11'],
+  ]);
+  expect(keys(10)).toEqual([
+    ['subagent 1', 'tools 5'],
+    ['tools 11', '11'],
+  ]);
+  const reads = Array.from({ length: 9 }, (_, at) => tool(at + 1, 'read'));
+  for (const start of [0, 1, 7]) expect(keysOf(buildRows(reads, start))).toEqual([['reads 1']]);
+});
+
 test('an answered permission review is in the row of its tool call; others have their own row', () => {
   const yes = { type: 'selected', option_id: 'y', option: null } as const;
   const rowsOf = (permission: Item) => buildRows([tool(1, 'edit'), tool(2, 'read'), permission, stop]);
@@ -112,7 +144,8 @@ test('finds the item that contains an event', () => {
 
 test('the window follows the newest items, until the user extends it; then dropped items do not move it', () => {
   expect(windowStart(null, { left_out: 0, total: 20 })).toBe(0);
-  expect(windowStart(null, { left_out: 5, total: PAGE + 20 })).toBe(20);
+  expect(windowStart(null, { left_out: 0, total: PAGE + 120 })).toBe(100);
+  expect(windowStart(null, { left_out: 90, total: PAGE + 120, pages: 2 })).toBe(0);
   expect(windowStart(40, { left_out: 0, total: 500 })).toBe(40);
   expect(windowStart(40, { left_out: 30, total: 500 })).toBe(10);
   expect(windowStart(40, { left_out: 60, total: 500 })).toBe(0);

@@ -6,7 +6,7 @@ import type { Delegation, Item, Permission, StatusChange, Tool } from '../../../
 import { isFinal } from '../../../../features/agents/rules.ts';
 import { noticeTone, stopText } from '../../../transcript/status-text.ts';
 import { type Group, groupItems } from './groups.ts';
-import { ToolGroup } from './tool-group.ts';
+import { firstToolOf, isInGroups, ToolGroup } from './tool-group.ts';
 
 export type Row = ItemRow | ToolRow | ReadsRow | ToolsRow | SubagentRow;
 
@@ -47,7 +47,8 @@ export interface SubagentRow {
 /** For the items from `start` to `end`; rows of sub-agents may be before. */
 export function buildRows(items: readonly Item[], start = 0, end = items.length): Row[] {
   const parts = groupItems(items, start, end);
-  return toRows(parts.filter((part) => part.kind !== 'status' || hasNews(part, items)));
+  const shown = parts.filter((part) => part.kind !== 'status' || hasNews(part, items));
+  return toRows(shown, (tool) => firstToolOf(tool, items, start));
 }
 
 /** The first start of an agent is no news. */
@@ -56,8 +57,11 @@ function hasNews(item: StatusChange, items: readonly Item[]): boolean {
   return items.some((one) => one.kind === 'status' && one.seq < item.seq && isFinal(one.status));
 }
 
-function toRows(parts: readonly (Item | Group)[]): Row[] {
+/** `beginOf`: the first tool call of a group that the first one of these parts may only continue. */
+function toRows(parts: readonly (Item | Group)[], beginOf: (first: Tool) => Tool): Row[] {
   const rows: Row[] = [];
+  /** All parts before are ones that a group may contain. */
+  let is_cut = true;
   const asked = new Set<string>();
   for (const part of parts) if (part.kind === 'permission') asked.add(part.call.id);
   let group: ToolGroup | null = null;
@@ -68,13 +72,16 @@ function toRows(parts: readonly (Item | Group)[]): Row[] {
   for (const part of parts) {
     if (part.kind === 'group') {
       close();
+      is_cut &&= part.began_before;
       const { head } = part;
-      rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: toRows(part.parts) });
+      rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: toRows(part.parts, beginOf) });
     } else if (part.kind === 'tool') {
-      group ??= new ToolGroup(asked);
+      group ??= new ToolGroup(asked, is_cut ? beginOf(part) : part);
+      is_cut = false;
       group.addTool(part);
     } else if (!group?.add(part)) {
       close();
+      is_cut &&= isInGroups(part);
       rows.push({ type: 'item', key: part.key, item: part });
     }
   }
@@ -191,11 +198,17 @@ export function parseSeq(hash: string): number | null {
 /** How many items are shown at first, and added at a time. */
 export const PAGE = 150;
 
-/** The index of the first shown item. `first` and `left_out` count from the beginning of the log. */
+/** A live window moves by this many items at a time, because its first rows are built again when it moves. */
+const STEP = 50;
+
+/**
+ * The index of the first shown item. `first` and `left_out` count from the beginning of the log. Without `first`, the window
+ * is live: it has at least `pages` pages.
+ */
 export function windowStart(
   first: number | null,
-  { left_out, total }: { left_out: number; total: number },
+  { left_out, total, pages = 1 }: { left_out: number; total: number; pages?: number },
 ): number {
-  if (first === null) return Math.max(0, total - PAGE);
-  return Math.min(Math.max(0, first - left_out), total);
+  const live = Math.floor((left_out + total - pages * PAGE) / STEP) * STEP;
+  return Math.min(Math.max(0, (first ?? live) - left_out), total);
 }

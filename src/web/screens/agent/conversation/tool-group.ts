@@ -4,12 +4,14 @@ import type { Row, ToolRow, ToolsRow } from './rows.ts';
 
 export class ToolGroup {
   readonly #asked: ReadonlySet<string>;
+  readonly #begin: Tool;
   readonly #rows: Row[] = [];
   #reads: Tool[] = [];
 
-  /** `asked`: the ids of the calls with permission reviews. */
-  constructor(asked: ReadonlySet<string>) {
+  /** `asked`: the ids of the calls with permission reviews. `begin`: the call that began the group; it may not be shown. */
+  constructor(asked: ReadonlySet<string>, begin: Tool) {
     this.#asked = asked;
+    this.#begin = begin;
   }
 
   addTool(item: Tool): void {
@@ -32,8 +34,7 @@ export class ToolGroup {
 
   toRow(): ToolsRow {
     this.#closeReads();
-    const rows = this.#rows;
-    return { type: 'tools', key: `tools ${firstTool(rows[0]!).key}`, rows };
+    return { type: 'tools', key: `tools ${this.#begin.key}`, rows: this.#rows };
   }
 
   #addPermission(item: Permission): boolean {
@@ -54,8 +55,11 @@ export class ToolGroup {
   #closeReads(): void {
     const reads = this.#reads;
     this.#reads = [];
-    if (reads.length > 1) this.#rows.push({ type: 'reads', key: `reads ${reads[0]!.key}`, reads });
-    else for (const item of reads) this.#rows.push(toRow(item));
+    if (reads.length > 1) {
+      // The first row may have begun before the window, too.
+      const { key } = this.#rows.length === 0 ? this.#begin : reads[0]!;
+      this.#rows.push({ type: 'reads', key: `reads ${key}`, reads });
+    } else for (const item of reads) this.#rows.push(toRow(item));
   }
 
   /** A read that runs, failed or needed permission has its own row. */
@@ -68,8 +72,27 @@ function toRow(item: Tool): ToolRow {
   return { type: 'tool', key: item.key, item, permissions: [] };
 }
 
-function firstTool(row: Row): Item {
-  return row.type === 'reads' ? row.reads[0]! : (row as ToolRow).item;
+/** Whether a group may contain such items, besides tool calls. */
+export function isInGroups({ kind }: Item): boolean {
+  return kind === 'permission' || kind === 'thought';
+}
+
+/**
+ * The call that began the group of a call, which may be before the window that starts at `start`. So the group stays the
+ * same row while the window moves.
+ */
+export function firstToolOf(tool: Tool, items: readonly Item[], start: number): Tool {
+  let first = tool;
+  for (let at = start - 1; at >= 0; at--) {
+    const item = items[at]!;
+    const is_same_author = item.subagent === tool.subagent;
+    // A sub-agent's row is between the groups of its caller; it also begins the sub-agent's own rows.
+    if (item.kind === 'delegation' && (is_same_author || item.id === tool.subagent)) break;
+    if (!is_same_author) continue;
+    if (item.kind === 'tool') first = item;
+    else if (!isInGroups(item)) break;
+  }
+  return first;
 }
 
 /** Answered, and the answer reached the agent: a few words about it are enough. */

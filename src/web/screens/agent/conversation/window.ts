@@ -199,10 +199,34 @@ export function findElement(box: HTMLElement, key: string): Element | null {
   return box.querySelector(`[data-item="${CSS.escape(key)}"]`);
 }
 
+/**
+ * When the window starts earlier or later, keeps the end of a live page in view, else the row for which the returned function
+ * was called, whatever arrives below.
+ */
+function useHeldRow(
+  start: number,
+  scroller: RefObject<HTMLDivElement | null>,
+  isLive: () => boolean,
+  page_end: End,
+): () => void {
+  const held = useRef<HeldRow | null>(null);
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (isLive()) page_end.place();
+    else if (box && held.current && start >= 0) restoreRow(box, held.current);
+    held.current = null;
+  }, [start, scroller, isLive, page_end]);
+  return useCallback(() => {
+    held.current = scroller.current && topRow(scroller.current);
+  }, [scroller]);
+}
+
 export function useWindow({ left_out, total }: Length): Window {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState<ScrollRange | null>(null);
+  /** The size of the live window. It grows while its rows do not fill the screen: a sub-agent is one row, whatever it did. */
+  const [pages, setPages] = useState(1);
   const live = range === null;
   /** Where the window is, while `range` is where it was rendered. */
   const latest = useRef(range);
@@ -211,18 +235,12 @@ export function useWindow({ left_out, total }: Length): Window {
     latest.current = to;
     setRange(to);
   }, []);
-  /** Stays where it is while older rows are added above, whatever arrives below. */
-  const held = useRef<HeldRow | null>(null);
-  const start = windowStart(range?.first ?? null, { left_out, total });
+  const start = windowStart(range?.first ?? null, { left_out, total, pages });
   const end = range ? Math.min(total, Math.max(start, range.last - left_out)) : total;
   const all = left_out + total;
 
   const page_end = useEnd(live, isLive, scroller, content);
-  useLayoutEffect(() => {
-    const box = scroller.current;
-    if (box && held.current && start >= 0) restoreRow(box, held.current);
-    held.current = null;
-  }, [start]);
+  const holdRow = useHeldRow(start, scroller, isLive, page_end);
 
   const leave = useCallback(() => {
     if (isLive()) move({ first: left_out + start, last: all + PAGE, left_at: all });
@@ -244,12 +262,16 @@ export function useWindow({ left_out, total }: Length): Window {
 
   // The edges of a window that has moved are still on the page until it is rendered, and must not move it back.
   const showOlder = useCallback(() => {
-    const box = scroller.current;
-    if (!box || start === 0 || latest.current !== range) return;
-    held.current = topRow(box);
-    const first = left_out + Math.max(0, start - PAGE);
-    move({ ...(range ?? { last: all + PAGE, left_at: all }), first });
-  }, [move, range, left_out, start, all]);
+    const at = latest.current;
+    const has_moved = windowStart(at?.first ?? null, { left_out, total, pages }) !== start;
+    if (start === 0 || has_moved) return;
+    if (at === null) {
+      setPages(pages + 1);
+      return;
+    }
+    holdRow();
+    move({ ...at, first: left_out + Math.max(0, start - PAGE) });
+  }, [move, holdRow, pages, left_out, total, start]);
 
   const showNewer = useCallback(() => {
     if (range && latest.current === range) move({ ...range, last: Math.min(all, left_out + end) + PAGE });
