@@ -510,6 +510,21 @@ describe('agent settings', () => {
     expect(view.items).toEqual([]);
   });
 
+  test('a new session has no plan and no usage yet, but the settings of the one before', () => {
+    const transcript = new Transcript();
+    transcript.append(
+      numbered([
+        update({ sessionUpdate: 'plan', entries: [{ content: 'x', status: 'pending' }] }),
+        update({ sessionUpdate: 'usage_update', used: 90, size: 100 }),
+        update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'test' }] }),
+        statusEvent('failed'),
+      ]),
+    );
+    expect(transcript.view).toMatchObject({ plan: { total: 1 }, usage: { used: 90 } });
+    transcript.append(numbered([statusEvent('running', { session_id: 'ses_2' })], 5));
+    expect(transcript.view).toMatchObject({ plan: null, usage: null, commands: [{ name: 'test' }] });
+  });
+
   test('modes, options, commands, usage and title have the latest reported values', () => {
     const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }, 'no mode'] };
     const option = { id: 'model', name: 'Model', type: 'select', currentValue: 'big', options: [] };

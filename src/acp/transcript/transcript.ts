@@ -95,6 +95,8 @@ export class Transcript {
     if (typeof session_id === 'string' && session_id !== this.#session_id && !this.#isEarlier(session_id)) {
       this.#session_id = session_id;
       this.#requests.clear();
+      // The agent reports its settings again when the session opens, but neither an earlier plan nor earlier usage.
+      this.#settings = { ...this.#settings, plan: null, usage: null };
       this.#writer.begin(session_id, event);
     }
     switch (event.type) {
