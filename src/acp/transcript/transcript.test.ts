@@ -608,6 +608,19 @@ describe('streaming', () => {
     expect(transcript.view).toBe(view);
   });
 
+  test('says whether the log has events before the first one, unless an error reports that they are gone', () => {
+    const begunBefore = (first: number, ...events: Fields[]) => {
+      const transcript = new Transcript();
+      transcript.append(numbered(events, first));
+      return transcript.view.began_before;
+    };
+    expect(begunBefore(1, agentMessage('a'), agentMessage('b'))).toBe(false);
+    expect(begunBefore(7, agentMessage('a'), agentMessage('b'))).toBe(true);
+    expect(begunBefore(7, errorEvent('prompt_failed'))).toBe(true);
+    expect(begunBefore(7, errorEvent('events_truncated', { first_available: 8 }))).toBe(false);
+    expect(begunBefore(7, errorEvent('log_gap', { from: 1, to: 6 }))).toBe(false);
+  });
+
   test('continues at the head of the log after a reset, with unique keys', () => {
     const transcript = new Transcript();
     transcript.append(numbered([agentMessage('a'), toolCall('c1'), agentMessage('b')]));

@@ -28,6 +28,8 @@ export interface View extends Settings {
   readonly items: readonly Item[];
   /** The number of older items that were dropped. */
   readonly left_out: number;
+  /** The log has events before the first that was processed. */
+  readonly began_before: boolean;
   readonly turns: readonly Turn[];
   readonly sessions: readonly Session[];
   /** A turn is open. */
@@ -55,11 +57,15 @@ const silently_rejected: readonly string[] = [
   'session/set_config_option',
 ] satisfies AgentMethod[];
 
+/** Errors that say that there are no earlier events. */
+const gap_codes: readonly unknown[] = ['events_truncated', 'log_gap'];
+
 export class Transcript {
   readonly #writer = new Writer();
   readonly #updates = new UpdateWriter(this.#writer);
   #settings = emptySettings;
   #session_id: string | null = null;
+  #began_before = false;
   readonly #requests = new Map<unknown, SentRequest>();
   /** The tokens in the agent's context when the turn began; null if the agent has not reported them. */
   #tokens_before: number | null = null;
@@ -72,6 +78,7 @@ export class Transcript {
       ...this.#settings,
       items: items.snapshot,
       left_out: items.dropped,
+      began_before: this.#began_before,
       turns: turns.all,
       sessions,
       working: open !== null,
@@ -84,7 +91,10 @@ export class Transcript {
   /** Processes events in order. Skips events that were processed before. */
   append(events: readonly EventRecord[]): void {
     for (const event of events) {
+      const is_first = this.#writer.last_seq === 0;
       if (!this.#writer.isNew(event)) continue;
+      // Missing events that cannot be read either are reported by an error.
+      if (is_first) this.#began_before = event.seq > 1 && !gap_codes.includes(event.code);
       this.#view = null;
       this.#take(event);
     }

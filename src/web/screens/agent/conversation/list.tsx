@@ -37,7 +37,7 @@ export function TranscriptList({
   /** Set to a function that focuses the newest open card, if there is one. */
   toCard: RefObject<(() => void) | null>;
 }) {
-  const { items, left_out } = view;
+  const { items, left_out, began_before } = view;
   const frame = useWindow({ left_out, total: items.length });
   const { start, followNewest } = frame;
   const turns = useMemo(
@@ -73,7 +73,9 @@ export function TranscriptList({
                 Earlier
               </Edge>
             ) : (
-              left_out > 0 && <p className="text-muted">Earlier items are in the Events tab.</p>
+              (left_out > 0 || began_before) && (
+                <p className="text-muted">Earlier items are in the Events tab.</p>
+              )
             )}
             <Turns turns={turns} agent={agent} target={target?.key ?? null} />
             {frame.end < items.length ? (

@@ -4,6 +4,7 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
+import { useReportedSettings } from '../side/reported.ts';
 import { SideButton, SidePanel } from '../side/side.tsx';
 import { ActivityLine } from './activity-line.tsx';
 import { Announcer } from './announce.tsx';
@@ -15,7 +16,7 @@ import { Queue } from './queue.tsx';
 
 export function ConversationTab({ agent }: { agent: AgentRecord }) {
   const log = useAgentLog(agent.id);
-  const { view } = log;
+  const view = useReportedSettings(agent, log.view);
   const known = useRef(agent.last_seq);
   // Everything from before the page was opened has arrived.
   const ready = view.last_seq >= known.current;

@@ -56,6 +56,7 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
       <Toolbar
         agent={agent}
         lines={lines}
+        began_before={log.view.began_before}
         errors={errors}
         options={options}
         onOptions={setOptions}
@@ -197,6 +198,7 @@ function useFind(lines: LogLines, list: RefObject<ListHandle | null>, goError: (
 function Toolbar({
   agent,
   lines,
+  began_before,
   errors,
   options,
   onOptions,
@@ -207,6 +209,8 @@ function Toolbar({
 }: {
   agent: AgentRecord;
   lines: LogLines;
+  /** Whether the log has earlier output, which the page did not read: lines are numbered from the first that it read. */
+  began_before: boolean;
   errors: Errors;
   options: Options;
   onOptions: (change: Partial<Options>) => void;
@@ -252,6 +256,7 @@ function Toolbar({
       )}
       {errors.count > 0 && <ErrorStepper errors={errors} />}
       <span className="ml-auto text-muted text-sm max-sm:sr-only">
+        {began_before && 'without earlier output · '}
         {lines.first > 1 && `from line ${lines.first.toLocaleString('en')} · `}
         {lines.last.toLocaleString('en')} {lines.last === 1 ? 'line' : 'lines'}
       </span>
