@@ -40,7 +40,7 @@ export function toRaw(value: unknown, max: number = bounds.text_chars): Raw {
 }
 
 /** The value as text for people. */
-export function formatRaw({ value, truncated }: Raw): string {
+export function formatRaw({ value, truncated }: Pick<Raw, 'value' | 'truncated'>): string {
   return truncated ? String(value) : formatJson(value, 2);
 }
 

@@ -1,6 +1,7 @@
 /** One event: a line that opens to its complete JSON. */
 import { ArrowLeft, ArrowRight, ChevronRight } from 'lucide-react';
-import { memo, type Ref } from 'react';
+import { memo, type Ref, useMemo } from 'react';
+import { truncateText } from '../../../../acp/json.ts';
 import { Copy } from '../../../ui/copy.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { Clock } from '../../../ui/time.tsx';
@@ -92,9 +93,13 @@ function Direction({ direction }: { direction: 'to_agent' | 'from_agent' }) {
   );
 }
 
+/** Longer JSON is shown in part, because browsers take seconds to lay it out. */
+const SHOWN_CHARS = 256 * 1024;
+
 /** The complete JSON: one line for each event if there are several. */
-function EventDetails({ group }: { group: EventGroup }) {
-  const json = group.events.map(formatJson).join('\n');
+function EventDetails({ group: { events } }: { group: EventGroup }) {
+  const json = useMemo(() => events.map(formatJson).join('\n'), [events]);
+  const shown = truncateText(json, SHOWN_CHARS);
   return (
     <div className="flex flex-col items-start gap-2 px-3 pb-2">
       <pre
@@ -102,8 +107,14 @@ function EventDetails({ group }: { group: EventGroup }) {
         tabIndex={0}
         className="max-h-96 w-full overflow-auto whitespace-pre-wrap break-all rounded bg-surface p-2 font-mono text-sm"
       >
-        {json}
+        {shown}
       </pre>
+      {shown.length < json.length && (
+        <p className="text-muted">
+          … shortened: {(json.length - shown.length).toLocaleString('en')} more characters. Copy the JSON to
+          get all of it.
+        </p>
+      )}
       <Copy text={json} label="Copy JSON" />
     </div>
   );

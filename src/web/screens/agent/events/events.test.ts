@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { bounds } from '../../../../acp/transcript/bounds.ts';
 import {
   agentMessage,
   errorEvent,
@@ -163,6 +164,11 @@ test('the JSON of an event is valid, with characters that reorder text escaped',
   const text = formatJson(event!);
   expect(text).toContain('\\u202e\\u2066\\u0085');
   expect(JSON.parse(text)).toEqual(event);
+});
+
+test('the JSON of a large event is complete', () => {
+  const [event] = numbered([outputEvent('x'.repeat(bounds.text_chars))]);
+  expect(JSON.parse(formatJson(event!))).toEqual(event);
 });
 
 describe('the counts of types', () => {

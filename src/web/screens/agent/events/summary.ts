@@ -39,9 +39,9 @@ export function summarizeEvent(event: EventRecord, request_method: string | null
   }
 }
 
-/** The event as JSON, with invisible and reordering characters escaped. */
+/** The complete event as JSON, with invisible and reordering characters escaped. */
 export function formatJson(event: EventRecord): string {
-  return formatRaw(toRaw(event)).replace(
+  return formatRaw({ value: event, truncated: false }).replace(
     /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
