@@ -13,6 +13,7 @@ import { cx } from '../../../ui/cx.ts';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { CardKeysContext } from '../../../waiting/card-frame.tsx';
 import { focusedCard } from '../../../waiting/focus.ts';
+import { useMissingEvent } from '../missing-event.ts';
 import { COLUMN } from './column.ts';
 import { type OpenCards, useOpenCards } from './open-cards.ts';
 import { RowBlock } from './row.tsx';
@@ -23,12 +24,15 @@ import { findElement, useWindow, type Window } from './window.ts';
 
 export function TranscriptList({
   view,
+  ready,
   agent,
   end,
   toEnd,
   toCard,
 }: {
   view: View;
+  /** Everything from before the page was opened has arrived. */
+  ready: boolean;
   agent: AgentRecord;
   /** Shown after the last item. */
   end: ReactNode;
@@ -45,7 +49,7 @@ export function TranscriptList({
     [items, start, frame.end],
   );
   useMarkSeen(agent.id, view.last_seq, frame.live);
-  const target = useTarget(view, frame);
+  const target = useTarget(view, ready, frame);
   useEnd(followNewest);
   const cards = useOpenCards(agent.id, items, frame);
   useQuestionKeys(items, target?.seq ?? null, cards);
@@ -180,20 +184,22 @@ interface Target {
 /** Scrolls to the item in the page's URL once it is loaded. */
 function useTarget(
   { items, last_seq }: View,
+  ready: boolean,
   { show, scroller }: ReturnType<typeof useWindow>,
 ): Target | null {
   const hash = useRouterState({ select: ({ location }) => location.hash });
   const target_seq = parseSeq(hash);
   const [found, setFound] = useState<(Target & { target_seq: number }) | null>(null);
   const done = useRef<number | null>(null);
+  const is_missing = useMissingEvent(target_seq, last_seq, ready);
   useEffect(() => {
-    if (target_seq === null || target_seq === done.current || last_seq < target_seq) return;
+    if (target_seq === null || target_seq === done.current || last_seq < target_seq || is_missing) return;
     const item = findItem(items, target_seq) ?? items[0];
     if (!item) return;
     done.current = target_seq;
     setFound({ target_seq, key: item.key, seq: item.seq });
     show(items.indexOf(item));
-  }, [target_seq, items, last_seq, show]);
+  }, [target_seq, items, last_seq, is_missing, show]);
   useEffect(() => {
     if (found && scroller.current)
       findElement(scroller.current, found.key)?.scrollIntoView({ block: 'center' });

@@ -34,6 +34,7 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
         {log.failure !== null && <NotLive reason={log.failure} retry={log.retry} />}
         <TranscriptList
           view={view}
+          ready={ready}
           agent={agent}
           toEnd={end}
           toCard={card}

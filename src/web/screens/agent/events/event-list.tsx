@@ -41,7 +41,7 @@ export interface EventListProps {
 
 export function EventList(props: EventListProps) {
   const { events, rows, open, marked, onToggle, onMark } = props;
-  const { range, error, readOlder, readNewer } = events;
+  const { errors, readOlder, readNewer } = events;
   const scroller = useRef<HTMLDivElement>(null);
   // A column that says the same in every row says nothing.
   const shows_type = useMemo(() => new Set(rows.map(({ first }) => first.type)).size > 1, [rows]);
@@ -64,14 +64,7 @@ export function EventList(props: EventListProps) {
       onScroll={onScroll}
       className="scroll-y min-h-0 flex-1 outline-offset-[-2px] [overflow-anchor:none]"
     >
-      {Boolean(error) && (
-        <p role="alert" className="px-3 py-1 text-failed">
-          {errorMessage(error)}{' '}
-          <button type="button" className="tap underline" onClick={range.newer ? readNewer : readOlder}>
-            Try again
-          </button>
-        </p>
-      )}
+      {errors.older !== undefined && <ReadError error={errors.older} retry={readOlder} />}
       <div className="relative" style={{ height: virtualizer.getTotalSize() }}>
         <ol
           className="absolute top-0 left-0 w-full"
@@ -95,7 +88,19 @@ export function EventList(props: EventListProps) {
           })}
         </ol>
       </div>
+      {errors.newer !== undefined && <ReadError error={errors.newer} retry={readNewer} />}
     </section>
+  );
+}
+
+function ReadError({ error, retry }: { error: unknown; retry: () => void }) {
+  return (
+    <p role="alert" className="px-3 py-1 text-failed">
+      {errorMessage(error)}{' '}
+      <button type="button" className="tap underline" onClick={retry}>
+        Try again
+      </button>
+    </p>
   );
 }
 
@@ -152,7 +157,7 @@ function useScrollPosition(
 
 /** Reads older or newer events before the user reaches them. */
 function useReadingAhead(
-  { range, loading, error, readOlder, readNewer }: Events,
+  { range, loading, errors, readOlder, readNewer }: Events,
   row_count: number,
   virtualizer: List,
 ): void {
@@ -160,8 +165,8 @@ function useReadingAhead(
   const [top, bottom] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   // biome-ignore lint/correctness/useExhaustiveDependencies: checked at each step towards an end
   useEffect(() => {
-    if (loading || error) return;
-    if (top < AHEAD && range.older) readOlder();
-    else if (bottom >= row_count - AHEAD && range.newer) readNewer();
+    if (loading) return;
+    if (top < AHEAD && range.older && errors.older === undefined) readOlder();
+    else if (bottom >= row_count - AHEAD && range.newer && errors.newer === undefined) readNewer();
   }, [top, bottom, loading, range.older, range.newer]);
 }

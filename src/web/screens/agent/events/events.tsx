@@ -10,6 +10,7 @@ import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { Segmented } from '../../../ui/segmented.tsx';
 import { Empty, Failed, NotLive, Skeleton } from '../../../ui/states.tsx';
 import { ToEnd } from '../../../ui/to-end.tsx';
+import { useMissingEvent } from '../missing-event.ts';
 import { type Counts, formatCount, withCounts } from './counts.ts';
 import { EventList, type EventListHandle } from './event-list.tsx';
 import { groupEvents, singleEvents } from './groups.ts';
@@ -25,7 +26,7 @@ function Events({ agent }: { agent: AgentRecord }) {
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const marked = useMarked();
   const events = useEvents(agent, type, marked);
-  const { range, loading, error, ended } = events;
+  const { range, loading, errors, ended } = events;
   const [raw, setRaw] = useState(false);
   const rows = useMemo(
     () => (raw ? singleEvents(range.events) : groupEvents(range.events)),
@@ -37,6 +38,7 @@ function Events({ agent }: { agent: AgentRecord }) {
   const [follows, setFollows] = useState(marked === null);
   const openMark = (seq: number) => setOpen((known) => new Set([...known, seq]));
   const stayAt = useShownMark(events, marked, list, openMark);
+  useMissingEvent(marked, Math.max(agent.last_seq, range.events.at(-1)?.seq ?? 0), !loading && !range.newer);
   const toEnd = () => {
     if (range.newer) events.goTo(null);
     setFollows(true);
@@ -73,7 +75,7 @@ function Events({ agent }: { agent: AgentRecord }) {
       <div className="relative flex min-h-0 flex-1 flex-col">
         {is_empty && loading && <Skeleton rows={12} height="h-5" />}
         {is_empty && !loading && (
-          <NoEvents agent={agent} type={type} error={error} retry={() => events.goTo(marked)} />
+          <NoEvents agent={agent} type={type} error={errors.place} retry={() => events.goTo(marked)} />
         )}
         {!is_empty && (
           <EventList

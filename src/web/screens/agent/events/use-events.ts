@@ -21,7 +21,8 @@ export interface Events {
   /** The type that `range` was read with. */
   type: EventType | undefined;
   loading: boolean;
-  error: unknown;
+  /** The errors of what could not be read. Without them, more is read when the user scrolls there. */
+  errors: Errors;
   /** Why the range is no longer live, although it reaches the end of the log; null: it is. */
   ended: StreamEnd | null;
   readOlder: () => void;
@@ -29,6 +30,10 @@ export interface Events {
   /** Moves to another place: around an event, or to the end. */
   goTo: (seq: number | null) => void;
 }
+
+/** What is read: a place in the log, or more at an end of the range. */
+type Reading = 'place' | 'older' | 'newer';
+type Errors = Readonly<Partial<Record<Reading, unknown>>>;
 
 interface StreamEnd {
   reason: string;
@@ -50,16 +55,18 @@ export function useEvents(
   const [place, setPlace] = useState<Place>({ at: first_at, times: 0 });
   const [range, setRange] = useState(nothing);
   const [read_type, setReadType] = useState(type);
-  const page = usePages(agent_id, type, last_seq);
+  /** The end of the log after it became shorter, which the agent's record may not show yet. */
+  const [reset_to, setResetTo] = useState(Number.POSITIVE_INFINITY);
+  const page = usePages(agent_id, type, Math.min(last_seq, reset_to));
   /** All events up to here are known, also those of other types. */
   const read_to = useRef(0);
-  const { loading, error, read, stop } = useOneRead();
+  const { loading, errors, read, stop } = useOneRead();
   const { at } = place;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: all of `place`, also when it is the same event again
   useEffect(() => {
     setRange(nothing);
-    void read(async (signal) => {
+    void read('place', async (signal) => {
       const before = await page({ before: at === null ? Number.MAX_SAFE_INTEGER : at + 1 }, signal);
       const after = at === null ? { ...before, items: [], is_last: true } : await page({ after: at }, signal);
       if (signal.aborted) return;
@@ -71,13 +78,10 @@ export function useEvents(
     return stop;
   }, [place, page, type, read, stop]);
 
-  const is_at_end = !loading && !range.newer && error === null;
-  const ended = useLiveEvents({ agent_id, type, read_to, is_at_end, setRange });
-
   const readOlder = () => {
     const [first] = range.events;
     if (loading || !range.older || !first) return;
-    void read(async (signal) => {
+    void read('older', async (signal) => {
       const { items, is_last } = await page({ before: first.seq }, signal);
       if (!signal.aborted) setRange((known) => withOlder(known, items, !is_last));
     });
@@ -85,7 +89,7 @@ export function useEvents(
   const readNewer = () => {
     const newest = range.events.at(-1);
     if (loading || !range.newer || !newest) return;
-    void read(async (signal) => {
+    void read('newer', async (signal) => {
       const { items, is_last, to } = await page({ after: newest.seq }, signal);
       if (signal.aborted) return;
       read_to.current = to;
@@ -96,7 +100,16 @@ export function useEvents(
     (seq: number | null) => setPlace(({ times }) => ({ at: seq, times: times + 1 })),
     [],
   );
-  return { range, type: read_type, loading, error, ended, readOlder, readNewer, goTo };
+  const onReset = useCallback(
+    (seq: number) => {
+      setResetTo(seq);
+      goTo(null);
+    },
+    [goTo],
+  );
+  const is_at_end = !loading && !range.newer && errors.place === undefined;
+  const ended = useLiveEvents({ agent_id, type, read_to, is_at_end, setRange, onReset });
+  return { range, type: read_type, loading, errors, ended, readOlder, readNewer, goTo };
 }
 
 type Query = { before: number } | { after: number };
@@ -132,18 +145,18 @@ function usePages(agent_id: string, type: EventType | undefined, last_seq: numbe
 /** Runs one read at a time: a new one aborts the last. */
 function useOneRead() {
   const [loading, setLoading] = useState(true);
-  const [error, setError] = useState<unknown>(null);
+  const [errors, setErrors] = useState<Errors>({});
   const reading = useRef<AbortController>(null);
-  const read = useCallback(async (work: (signal: AbortSignal) => Promise<void>) => {
+  const read = useCallback(async (what: Reading, work: (signal: AbortSignal) => Promise<void>) => {
     const abort = new AbortController();
     reading.current?.abort();
     reading.current = abort;
     setLoading(true);
-    setError(null);
+    setErrors(({ [what]: _, ...others }) => (what === 'place' ? {} : others));
     try {
       await work(abort.signal);
-    } catch (failure) {
-      if (!abort.signal.aborted) setError(failure);
+    } catch (error) {
+      if (!abort.signal.aborted) setErrors((known) => ({ ...known, [what]: error }));
     } finally {
       if (reading.current === abort) {
         reading.current = null;
@@ -152,7 +165,7 @@ function useOneRead() {
     }
   }, []);
   const stop = useCallback(() => reading.current?.abort(), []);
-  return { loading, error, read, stop };
+  return { loading, errors, read, stop };
 }
 
 interface Live {
@@ -161,10 +174,12 @@ interface Live {
   read_to: RefObject<number>;
   is_at_end: boolean;
   setRange: Dispatch<SetStateAction<LogRange>>;
+  /** Called when the log became shorter, with the number of its last event. */
+  onReset: (seq: number) => void;
 }
 
 /** Appends live events while the range reaches the end of the log. The stream has events of all types. */
-function useLiveEvents({ agent_id, type, read_to, is_at_end, setRange }: Live): StreamEnd | null {
+function useLiveEvents({ agent_id, type, read_to, is_at_end, setRange, onReset }: Live): StreamEnd | null {
   const [reason, setReason] = useState<string | null>(null);
   const is_live = is_at_end && reason === null;
   useEffect(() => {
@@ -175,10 +190,15 @@ function useLiveEvents({ agent_id, type, read_to, is_at_end, setRange }: Live): 
         return;
       }
       const events = news.frames.map(({ data }) => data as unknown as EventRecord);
+      const reset = events.findLast((event) => event.type === 'error' && event.code === 'reset');
+      if (reset) {
+        onReset(reset.seq);
+        return;
+      }
       read_to.current = events.at(-1)?.seq ?? read_to.current;
       const matching = type === undefined ? events : events.filter((event) => event.type === type);
       if (matching.length > 0) setRange((known) => withNewer(known, matching, false));
     });
-  }, [agent_id, type, read_to, is_live, setRange]);
+  }, [agent_id, type, read_to, is_live, setRange, onReset]);
   return reason === null ? null : { reason, retry: () => setReason(null) };
 }

@@ -1,0 +1,24 @@
+/** Says that the event in the page's URL does not exist. */
+import { useEffect, useState } from 'react';
+import { showToast } from '../../ui/toast.tsx';
+
+/** The log may be about to reach the event. */
+const WAIT_MS = 2000;
+
+/**
+ * `seq`: the number in the URL. `last_seq`: the end of the log, as far as it was read. `ready`: all of it was read. Returns
+ * whether it has said so.
+ */
+export function useMissingEvent(seq: number | null, last_seq: number, ready: boolean): boolean {
+  const [reported, setReported] = useState<number | null>(null);
+  const is_missing = ready && seq !== null && seq > last_seq && seq !== reported;
+  useEffect(() => {
+    if (!is_missing) return;
+    const timer = setTimeout(() => {
+      setReported(seq);
+      showToast(`Event ${seq} does not exist`, `The log ends with event ${last_seq}.`);
+    }, WAIT_MS);
+    return () => clearTimeout(timer);
+  }, [is_missing, seq, last_seq]);
+  return seq !== null && seq === reported;
+}
