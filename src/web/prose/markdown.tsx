@@ -7,7 +7,8 @@ import { memo, type ReactNode, useState } from 'react';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import remend from 'remend';
-import { isTooMarked, MarkdownBlocks, openFence } from '../transcript/blocks.ts';
+import { isFenced, isTooMarked, MarkdownBlocks, openFence, splitBlocks } from '../transcript/blocks.ts';
+import { type Definitions, escapeFootnotes, References } from '../transcript/references.ts';
 import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 import { CodeBlock } from './code.tsx';
@@ -64,11 +65,14 @@ const components: Components = {
 const TAIL_CHARS = 8_000;
 
 export const Prose = memo(function Prose({ text, grows = false }: { text: string; grows?: boolean }) {
-  const [blocks] = useState(() => new MarkdownBlocks());
-  blocks.update(text);
-  if (blocks.is_too_nested) return <PlainText text={text} grows={grows} />;
-  const { finished, tail } = blocks;
-  const last = Math.floor(finished.length / GROUP);
+  const [markdown] = useState(() => new MarkdownBlocks());
+  const [references] = useState(() => new References());
+  markdown.update(text);
+  if (markdown.is_too_nested) return <PlainText text={text} grows={grows} />;
+  const { finished, tail, definitions } = markdown;
+  const rest = grows ? { blocks: [], definitions } : readTail(tail, definitions);
+  const blocks = references.resolve([...finished, ...rest.blocks], rest.definitions, isUnchangeable);
+  const last = Math.floor(blocks.length / GROUP);
   return (
     <div
       dir="auto"
@@ -78,9 +82,8 @@ export const Prose = memo(function Prose({ text, grows = false }: { text: string
         <BlockGroup
           // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
           key={at}
-          finished={finished.slice(at * GROUP, (at + 1) * GROUP)}
-          tail={at === last ? tail : null}
-          grows={at === last && grows}
+          finished={blocks.slice(at * GROUP, (at + 1) * GROUP)}
+          tail={at === last && grows ? tail : null}
         />
       ))}
     </div>
@@ -90,38 +93,46 @@ export const Prose = memo(function Prose({ text, grows = false }: { text: string
 /** Blocks that are rendered again together, of which only the last group changes while a message grows. */
 const GROUP = 32;
 
+/** The blocks of the tail of a complete text. Only definitions need it to be parsed here. */
+function readTail(tail: string, known: Definitions): { blocks: string[]; definitions: Definitions } {
+  return tail.includes(']:') ? splitBlocks(tail, known) : { blocks: [tail], definitions: known };
+}
+
+/** Definitions of links cannot be added to code, nor to what is shown unparsed. */
+function isUnchangeable(block: string): boolean {
+  return isFenced(block) || isTooMarked(block);
+}
+
 interface BlockGroupProps {
   finished: readonly string[];
-  /** Null: it is in a later group. */
+  /** Null: it is in a later group, or the text is complete. */
   tail: string | null;
-  grows: boolean;
 }
 
 const BlockGroup = memo(
-  function BlockGroup({ finished, tail, grows }: BlockGroupProps) {
+  function BlockGroup({ finished, tail }: BlockGroupProps) {
     return (
       <>
         {finished.map((block, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
           <MarkdownBlock key={at} text={block} />
         ))}
-        {tail !== null && showTail(finished.length, tail, grows)}
+        {tail !== null && showTail(finished.length, tail)}
       </>
     );
   },
   (a, b) =>
     a.tail === b.tail &&
-    a.grows === b.grows &&
     a.finished.length === b.finished.length &&
     a.finished.every((block, at) => block === b.finished[at]),
 );
 
 /** Not a component: with its key, it becomes the next finished block. */
-function showTail(key: number, tail: string, grows: boolean): ReactNode {
-  const code = grows ? openFence(tail) : null;
+function showTail(key: number, tail: string): ReactNode {
+  const code = openFence(tail);
   if (code) return <CodeBlock key={key} text={code.code} language={code.language} grows />;
-  if (grows && tail.length > TAIL_CHARS) return <PlainText key={key} text={tail} grows />;
-  return <MarkdownBlock key={key} text={grows ? remend(tail) : tail} />;
+  if (tail.length > TAIL_CHARS) return <PlainText key={key} text={tail} grows />;
+  return <MarkdownBlock key={key} text={remend(tail)} />;
 }
 
 function PlainText({ text, grows = false }: { text: string; grows?: boolean }) {
@@ -136,7 +147,7 @@ const MarkdownBlock = memo(function MarkdownBlock({ text }: { text: string }) {
   if (isTooMarked(text)) return <PlainText text={text} />;
   return (
     <Markdown remarkPlugins={plugins} components={components} urlTransform={(url) => url}>
-      {text}
+      {escapeFootnotes(text)}
     </Markdown>
   );
 });

@@ -33,6 +33,7 @@ test.each([
   ['unclosed emphasis', '*a_'.repeat(50_000)],
   ['a line that only looks like a fence', `\`\`\` \`\n${'*a_'.repeat(50_000)}`],
   ['unmatched brackets', ']('.repeat(50_000)],
+  ['definitions and references', `${'[a]'.repeat(50_000)}\n\n[a]: https://example.org\n\n`],
   ['nested links', '[a]('.repeat(50_000)],
 ])('shows Markdown that is too slow to parse as plain text: %s', (_, text) => {
   const html = shown(`${text}end`);
@@ -45,4 +46,34 @@ test('a long, ordinary message is rendered as Markdown', () => {
   const code = `\`\`\`ts\n${"a['b'] *= c_d_e;\n".repeat(500)}\`\`\`\n`;
   const html = shown(`# Title\n\n${list}\nText\n\n> - deep\n>   - deeper\n\n${code}`);
   for (const tag of ['ul', 'strong', 'a', 'code', 'blockquote', 'pre']) expect(html).toContain(`<${tag}`);
+});
+
+test('links whose URLs are in another block, before or after, have them', () => {
+  const html = shown(
+    [
+      '[early]: https://example.org/early',
+      '- See [the docs][1], [API] and [Early].',
+      '```\na[1]\n```',
+      'No [link].\n',
+      '[1]: https://example.org/docs "Docs"\n[api]: <https://example.org/api>\n[1]: https://example.org/other',
+      'The last.',
+    ].join('\n\n'),
+  );
+  for (const page of ['early', 'docs', 'api']) expect(html).toContain(`href="https://example.org/${page}"`);
+  expect(html).not.toContain('other');
+  expect(html).toContain('No [link].');
+  expect(html).toMatch(/a\[1\](?!:)/);
+  // The definition may be the last line.
+  expect(shown('A [link][1].\n\nMore.\n\n[1]: https://example.org/a')).toContain(
+    'href="https://example.org/a"',
+  );
+});
+
+test('footnotes are shown as they were written', () => {
+  const html = shown('A claim[^1], another[^b].\n\n[^1]: The *source*.\n[^b]: https://example.org/b\n');
+  expect(html).toContain('A claim[^1], another[^b].');
+  expect(html).toContain('<p class="measure my-1.5">[^1]: The <em>source</em>.</p>');
+  expect(html).toMatch(/\[\^b\]: <a href="https:\/\/example.org\/b"/);
+  const code = '- item\n\n  ```\n  [^a]: b\n  ```\n';
+  expect(shown(code)).toContain('[^a]: b');
 });

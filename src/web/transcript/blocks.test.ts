@@ -54,7 +54,7 @@ describe('growing text', () => {
 
   test('a code block, a list or a quote with empty lines inside is one block', () => {
     const parts = ['```ts\n\na\n\n# b\n```\n', '- a\n\n  still a\n- b\n', '> q\n>\n> q\n', '\nend\n'];
-    expect(splitBlocks(parts.join(''))).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
+    expect(splitBlocks(parts.join('')).blocks).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
   });
 
   test('an incomplete line does not finish a block', () => {
@@ -95,7 +95,7 @@ describe('growing text', () => {
           expect(blocks.finished.join('') + blocks.tail).toBe(text);
           before = blocks.finished;
         }
-        const expected_blocks = splitBlocks(text);
+        const expected_blocks = splitBlocks(text).blocks;
         expect(expected_blocks.join('')).toBe(text);
         expect(expected_blocks.slice(0, before.length)).toEqual(before);
       }),

@@ -4,6 +4,7 @@
  */
 import { fromMarkdown } from 'mdast-util-from-markdown';
 import { bounds } from './bounds.ts';
+import { addDefinitions, type Definitions, noDefinitions } from './references.ts';
 
 /** A tail is parsed again only after it has grown by a fourth, because the cost grows with its length. */
 const GROWTH = 4;
@@ -39,6 +40,7 @@ export class MarkdownBlocks {
   /** The number of lists and quotes in the finished blocks. */
   #containers = 0;
   #is_too_nested = false;
+  #definitions = noDefinitions;
 
   constructor(parse: Parse = parseBlocks) {
     this.#parse = parse;
@@ -57,6 +59,11 @@ export class MarkdownBlocks {
     return this.#is_too_nested;
   }
 
+  /** The definitions of links in the finished blocks. */
+  get definitions(): Definitions {
+    return this.#definitions;
+  }
+
   get tail(): string {
     return this.#text.slice(this.#done);
   }
@@ -70,6 +77,7 @@ export class MarkdownBlocks {
       this.#read = 0;
       this.#containers = 0;
       this.#is_too_nested = false;
+      this.#definitions = noDefinitions;
     }
     this.#text = text;
     this.#is_too_nested ||= this.#containers + countContainers(this.tail) > bounds.markdown_containers;
@@ -79,9 +87,12 @@ export class MarkdownBlocks {
     if (readable <= 0 || readable < this.#read + this.#read / GROWTH) return;
     const source = text.slice(this.#done, this.#done + readable);
     // A block cannot change once another one has started after it.
-    const ends = listStarts(this.#parse(source), source).slice(1);
+    const root = this.#parse(source);
+    const ends = listStarts(root, source).slice(1);
+    const end = ends.at(-1) ?? 0;
+    this.#definitions = addDefinitions(this.#definitions, root, source, end);
     this.#finish(ends, source);
-    this.#read = readable - (ends.at(-1) ?? 0);
+    this.#read = readable - end;
   }
 
   #finish(ends: readonly number[], source: string): void {
@@ -93,10 +104,18 @@ export class MarkdownBlocks {
   }
 }
 
-/** The blocks of a complete text. */
-export function splitBlocks(text: string): string[] {
-  const ends = listStarts(parseBlocks(text), text).slice(1);
-  return [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end)).filter((block) => block);
+/** The blocks of a complete text, and its definitions after those that are `known`. */
+export function splitBlocks(
+  text: string,
+  known = noDefinitions,
+): { blocks: string[]; definitions: Definitions } {
+  const root = parseBlocks(text);
+  const ends = listStarts(root, text).slice(1);
+  const parts = [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end));
+  return {
+    blocks: parts.filter((block) => block),
+    definitions: addDefinitions(known, root, text, text.length),
+  };
 }
 
 function parseBlocks(source: string): ReturnType<Parse> {
@@ -115,7 +134,12 @@ function countContainers(text: string): number {
 
 /** Whether a block has too many emphasis and link marks, so that it is shown unparsed. Code may have any number. */
 export function isTooMarked(block: string): boolean {
-  return parseFence(block) === null && countMatches(block, INLINE) > bounds.markdown_marks;
+  return !isFenced(block) && countMatches(block, INLINE) > bounds.markdown_marks;
+}
+
+/** Whether a block begins with a code fence. */
+export function isFenced(block: string): boolean {
+  return parseFence(block) !== null;
 }
 
 function countMatches(text: string, pattern: RegExp): number {

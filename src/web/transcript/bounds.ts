@@ -8,6 +8,10 @@ export const bounds = {
   markdown_containers: 2_000,
   /** Emphasis and link marks in one block. */
   markdown_marks: 1_000,
+  /** Definitions of links in one Markdown text. */
+  markdown_definitions: 500,
+  /** Characters in all copies of definitions in one Markdown text. */
+  markdown_copied_chars: 256 * KI,
   lines: 200_000,
   lines_chars: 64 * KI * KI,
   /** A longer line continues in the next row. */
