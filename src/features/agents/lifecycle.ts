@@ -2,7 +2,6 @@
  * Starts, stops and restarts agents. Each decision is one transaction that writes rows and an intent. The outbox carries out
  * the intent on the node, and the reconciler applies what the node reports. After a crash, the rows and intents continue.
  */
-
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
