@@ -74,6 +74,14 @@ export interface Tx extends Writer {
   atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void;
 }
 
+export interface WriteOptions {
+  /**
+   * `fn` reads the changes of all writes that have run a statement before, and those that begin later wait for it. For reads that
+   * must not miss what depends on memory of this process. Rare, because it stops all other writes meanwhile.
+   */
+  alone?: boolean;
+}
+
 export interface Store {
   /**
    * Runs `fn` on committed rows, on a read-only connection, as one snapshot. It may run again. Throws `ForeignWait` if
@@ -85,7 +93,7 @@ export interface Store {
    * again, so it must have no side effects except through `tx`. Resolves when the changes are on disk. Throws the problem
    * `unavailable` if it is not known whether they are. Throws `ForeignWait` if `fn` waits for anything but its own statements.
    */
-  write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T>;
+  write<T>(fn: (tx: Tx) => Promise<T> | T, options?: WriteOptions): Promise<T>;
   /**
    * Which numbers of a table are settled now. Call it before the transaction that reads the rows, not in its body. See
    * `settled-numbers.ts`.

@@ -7,7 +7,7 @@ import { silentLog } from '../base/log.ts';
 import { checkNotInBody } from '../store/body.ts';
 import { openPostgres } from '../store/postgres/postgres.ts';
 import type { NumberedTable } from '../store/settled-numbers.ts';
-import type { IngestBatch, Reader, Store, Tx } from '../store/store.ts';
+import type { IngestBatch, Reader, Store, Tx, WriteOptions } from '../store/store.ts';
 import type { Wakes } from '../store/wakes.ts';
 import { createDatabase } from './postgres.ts';
 
@@ -101,8 +101,8 @@ class LentStore implements Store {
     return this.#run(() => this.#store.read((reader) => fn(this.#identify(reader))));
   }
 
-  write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T> {
-    return this.#run(() => this.#store.write((tx) => fn(this.#identify(tx))));
+  write<T>(fn: (tx: Tx) => Promise<T> | T, options?: WriteOptions): Promise<T> {
+    return this.#run(() => this.#store.write((tx) => fn(this.#identify(tx)), options));
   }
 
   settledNumbers(table: NumberedTable) {

@@ -1,7 +1,13 @@
+import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { holdWrite } from '../../testing/held-write.ts';
 import { beginRun, plainMember, stepsOfRun } from '../../testing/team-runs.ts';
+import { on_postgres } from '../../testing/test-store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { SERVICE } from './core.ts';
+import { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import { restartTimers } from './restarts.ts';
 import { type AllStopped, stopAllAgents } from './stopping-all.ts';
@@ -27,6 +33,48 @@ test('stops the agents of all users, also those that are starting', async () => 
   expect(await stopAll()).toEqual({ stopped: 2, still_running: [] });
   expect([(await fixture.get(id)).status, (await starting).activity]).toEqual(['cancelled', null]);
   await expect(async () => stopAll(BEN)).rejects.toThrow(problems.rootRequired().message);
+});
+
+// In SQLite, writes do not overlap.
+test.runIf(on_postgres)('stops an agent whose start was being stored', async () => {
+  const { core, store } = fixture;
+  const { id } = await fixture.create();
+  const lifecycle = new Lifecycle(core, {} as never, () => null);
+  const start = await holdWrite(store, async (tx) =>
+    lifecycle.enqueueStart(tx, await core.records.mustFind(tx, id), SERVICE),
+  );
+  const stopping = stopAll();
+  const waiting = sql<boolean>`relation = 'gate'::regclass AND NOT granted`;
+  await vi.waitFor(async () => {
+    const locks = await store.read((reader) =>
+      reader.all(reader.sql.selectFrom(sql`pg_locks`.as('locks')).select(sql`1`.as('one')).where(waiting)),
+    );
+    expect(locks).toHaveLength(1);
+  }, SOON);
+  await start.commit();
+  expect(await stopping).toEqual({ stopped: 1, still_running: [] });
+  expect((await fixture.get(id)).status).toBe('cancelled');
+});
+
+test('looks again after an agent was deleted meanwhile, and reports one that has not ended', async () => {
+  const [deleted, slow] = [await fixture.create({ start: true }), await fixture.create({ start: true })];
+  const late = await fixture.create();
+  let rounds = 0;
+  const stop = async (caller: Caller, agent_id: string, grace_ms: number) => {
+    if (agent_id === slow.id) return fixture.get(slow.id);
+    if (agent_id === deleted.id && rounds++ === 0) {
+      const active = vi.spyOn(fixture.core.starts, 'active', 'get').mockReturnValue(false);
+      await fixture.agents.start(ANA, late.id, null);
+      active.mockRestore();
+      await fixture.agents.delete(ANA, deleted.id, { force: true, delete_worktree: false });
+    }
+    return fixture.agents.stop(caller, agent_id, grace_ms);
+  };
+  expect(await stopAllAgents(fixture.core, { stop }, ANA, 0)).toEqual({
+    stopped: 2,
+    still_running: [{ agent_id: slow.id, error: 'it has not ended yet; try again' }],
+  });
+  expect((await fixture.get(late.id)).status).toBe('cancelled');
 });
 
 test('a run starts no agent after that, and continues at the next start of the plane', async () => {

@@ -1,9 +1,8 @@
 /** Stops every agent, before the plane stops. */
 import { authorize } from '../../core/policy.ts';
-import { Problem } from '../../core/problem.ts';
+import { Problem, problems } from '../../core/problem.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AgentCore } from './core.ts';
-import { ignoreNotRunning } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import { liveAgentIds } from './queries/agents.ts';
 import type { Agents } from './service.ts';
@@ -27,11 +26,11 @@ export async function stopAllAgents(
   authorize(caller, 'agents.stop_all');
   const stopped = new Set<string>();
   const errors = new Map<string, string>();
-  // A write, because it comes after the starts that were already being stored.
-  const listLive = () => core.store.write((tx) => liveAgentIds(tx));
+  // Alone, because it must not miss a start that was already being stored when the pause began.
+  const listLive = () => core.store.write((tx) => liveAgentIds(tx), { alone: true });
   const stop = async (agent_id: string) => {
     try {
-      await agents.stop(caller, agent_id, grace_ms).catch(ignoreNotRunning);
+      await agents.stop(caller, agent_id, grace_ms).catch(ignoreGone);
       stopped.add(agent_id);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
@@ -41,15 +40,23 @@ export async function stopAllAgents(
   let live: string[] = [];
   await core.starts.during(async () => {
     live = await listLive();
-    for (let round = 0; round < limits.stop_all_rounds && live.length > 0 && errors.size === 0; round++) {
-      await Promise.all(live.map(stop));
+    let open = live;
+    for (let round = 0; round < limits.stop_all_rounds && open.length > 0; round++) {
+      await Promise.all(open.map(stop));
       live = await listLive();
+      open = live.filter((agent_id) => !errors.has(agent_id));
     }
     return live.length === 0;
   });
   const still_running = live.map((agent_id) => ({
     agent_id,
-    error: errors.get(agent_id) ?? 'it started at that moment; try again',
+    error: errors.get(agent_id) ?? 'it has not ended yet; try again',
   }));
-  return { stopped: stopped.size, still_running };
+  return { stopped: [...stopped].filter((agent_id) => !live.includes(agent_id)).length, still_running };
+}
+
+/** An agent that has ended or was deleted meanwhile is stopped. */
+function ignoreGone(error: unknown): void {
+  const gone = [problems.agentNotRunning().code, problems.agentNotFound().code];
+  if (!(error instanceof Problem) || !gone.includes(error.code)) throw error;
 }

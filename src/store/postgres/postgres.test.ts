@@ -1,7 +1,8 @@
 /** What the store does with PostgreSQL alone: values, conflicts between transactions, and lost connections. */
 import { sql } from 'kysely';
-import { afterEach, beforeEach, expect } from 'vitest';
+import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { silentLog } from '../../base/log.ts';
+import { holdWrite } from '../../testing/held-write.ts';
 import {
   createDatabase,
   createEmptyDatabase,
@@ -167,6 +168,17 @@ it('a long write succeeds although short ones keep changing what it read', async
   expect(runs).toBeGreaterThan(1);
   expect(runs).toBeLessThanOrEqual(limits.gate_attempt);
   expect(store.server!.conflicts).toBeGreaterThanOrEqual(runs - 1);
+});
+
+it('a write that runs alone sees what writes in progress change', async () => {
+  const held = await holdWrite(store, (tx) => setMeta(tx, 'held'));
+  const alone = store.write((tx) => metaValue(tx, 'held'), { alone: true });
+  const waiting = `SELECT FROM pg_locks WHERE relation = 'gate'::regclass AND NOT granted`;
+  await vi.waitFor(async () => expect(await execute(database.url, waiting)).toHaveLength(1), {
+    timeout: 20_000,
+  });
+  await held.commit();
+  expect(await alone).toBe('');
 });
 
 it('a write whose body throws before a queued statement conflicts runs again', async () => {

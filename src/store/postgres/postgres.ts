@@ -6,7 +6,16 @@
 import { sql } from 'kysely';
 import { callerOf, checkNotInBody } from '../body.ts';
 import type { NumberedTable, SettledNumbers } from '../settled-numbers.ts';
-import type { Appended, IngestBatch, Reader, ServerUse, Store, StoreSource, Tx } from '../store.ts';
+import type {
+  Appended,
+  IngestBatch,
+  Reader,
+  ServerUse,
+  Store,
+  StoreSource,
+  Tx,
+  WriteOptions,
+} from '../store.ts';
 import { LocalWakes } from '../wakes.ts';
 import { Claim } from './claim.ts';
 import { ConnectionPool, type PostgresOptions } from './connection.ts';
@@ -93,9 +102,9 @@ class PostgresStore implements Store {
     return { up_to, open: is_open === 1 };
   }
 
-  write<T>(fn: (tx: Tx) => Promise<T> | T): Promise<T> {
+  write<T>(fn: (tx: Tx) => Promise<T> | T, { alone = false }: WriteOptions = {}): Promise<T> {
     const caller = callerOf(this.write);
-    return this.#run(() => this.#writes.run({ isolation: 'SERIALIZABLE', body: fn, caller }));
+    return this.#run(() => this.#writes.run({ isolation: 'SERIALIZABLE', body: fn, caller, alone }));
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {

@@ -3,8 +3,8 @@
  * and after the connection was lost. If the answer to a commit was lost, the server is asked whether it was committed, so
  * that no body takes effect twice.
  *
- * A write that conflicts again and again locks the table `gate` exclusively, which waits for all other writes and keeps
- * new ones out. All others lock it in a mode that excludes only that. A lock may be taken before the snapshot.
+ * A write that runs alone, or conflicts again and again, locks the table `gate` exclusively, which waits for all other writes
+ * and keeps new ones out. All others lock it in a mode that excludes only that. A lock may be taken before the snapshot.
  */
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
@@ -29,6 +29,8 @@ export interface Write<T> {
   isolation: 'SERIALIZABLE' | 'READ COMMITTED';
   body: (tx: WriteTransaction) => Promise<T> | T;
   caller?: Caller;
+  /** See `WriteOptions`. */
+  alone?: boolean;
 }
 
 export class Writes {
@@ -80,12 +82,12 @@ export class Writes {
     return untilDone(this.#lost_ms_max, this.#counts, (attempt) => this.#attempt(write, attempt));
   }
 
-  async #attempt<T>({ isolation, body, caller }: Write<T>, attempt: number): Promise<T> {
+  async #attempt<T>({ isolation, body, caller, alone }: Write<T>, attempt: number): Promise<T> {
     const endSlot = isolation === 'SERIALIZABLE' ? await this.#slots.take() : () => {};
     let connection: Connection | null = null;
     try {
       connection = await this.#pool.acquire();
-      const mode = attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
+      const mode = alone || attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
       const [database, claim, reads] = [this.#database, this.#claim, this.#reads];
       const opening = `BEGIN ISOLATION LEVEL ${isolation}; LOCK TABLE gate IN ${mode} MODE`;
       const tx = new WriteTransaction({ database, connection, opening, claim, reads });
