@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
@@ -13,12 +14,14 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import pino from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Feed } from '../events/feed.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { openTestDatabase } from '../testing/empty-sqlite.ts';
 import { backup, restore } from './backup.ts';
+import { removeAbandonedRestores } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
 const now = Date.parse('2026-01-02T03:04:05.678Z');
@@ -62,7 +65,7 @@ test('a backup of an open store restores completely, and keeps the old files', a
     const made = await backup(data, file, '1.0.0', now);
     expect(made).toEqual({ file, bytes: statSync(file).size });
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(readdirSync(data).filter((name) => name.startsWith('backup-'))).toEqual([]);
+    expect(readdirSync(data).filter((name) => name.startsWith('.svc-'))).toEqual([]);
     await store.ingest(batch('agt_1', 'ses_1', 8, ['three\n', 'four\n', 'five\n']));
   });
   writeFileSync(join(data, 'log/1/a.seg'), 'changed');
@@ -70,7 +73,7 @@ test('a backup of an open store restores completely, and keeps the old files', a
   const { aside } = await restore(data, file, now);
   expect(readFileSync(join(data, 'log/1/a.seg'), 'utf8')).toBe('segment');
   expect(readFileSync(join(aside!, 'log/1/a.seg'), 'utf8')).toBe('changed');
-  expect(readdirSync(data).filter((name) => name.startsWith('restore-'))).toEqual([]);
+  expect(readdirSync(data).filter((name) => name.startsWith('.svc-'))).toEqual([]);
   await withStore(async (store) => {
     // Number 5 was used before, so the next number is above it, and the gap is reported.
     expect(await heads(store)).toEqual([{ agent_num: 1, last_seq: 6 }]);
@@ -205,18 +208,18 @@ test('numbers of streams are not used again if the same backup is restored twice
 
 test('backups to one file do not disturb each other, and what a killed one left is removed', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
-  const left = [join(data, 'backup-abcdef'), `${file}.backup-abcdef.part`];
+  const left = [join(data, '.svc-backup-abcdef'), `${file}.svc-backup-abcdef.part`];
   mkdirSync(left[0]!);
   writeFileSync(left[1]!, '');
   // A person's own backups.
-  const kept = ['backup-2026-01-02.tar.gz', 'backup-of-old-files'].map((name) => join(data, name));
+  const kept = ['backup-2026-01-02.tar.gz', 'backup-before'].map((name) => join(data, name));
   writeFileSync(kept[0]!, '');
   mkdirSync(kept[1]!);
   for (const path of [...left, ...kept]) utimesSync(path, 0, 0);
   const outcomes = await Promise.allSettled([1, 2].map(() => backup(data, file, '1.0.0', now)));
   expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   expect(readdirSync(top).sort()).toEqual(['copy.tar.gz', 'data']);
-  expect(readdirSync(data).filter((name) => name.startsWith('backup-'))).toEqual(
+  expect(readdirSync(data).filter((name) => name.includes('backup-'))).toEqual(
     kept.map((path) => basename(path)),
   );
   expect(await restore(data, file, now)).toMatchObject({ aside: expect.any(String) });
@@ -225,11 +228,24 @@ test('backups to one file do not disturb each other, and what a killed one left 
 test('a restore deletes what a killed one left, and nothing that is only named like it', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   await backup(data, file, '1.0.0', now);
-  mkdirSync(join(data, 'restore-abc123'));
-  writeFileSync(join(data, 'restore-abc123', 'svc.db'), '');
-  mkdirSync(join(data, 'restore-notes'));
+  mkdirSync(join(data, '.svc-restore-abc123'));
+  writeFileSync(join(data, '.svc-restore-abc123', 'svc.db'), '');
+  mkdirSync(join(data, 'restore-before'));
   await restore(data, file, now);
-  expect(readdirSync(data).filter((name) => name.startsWith('restore-'))).toEqual(['restore-notes']);
+  expect(readdirSync(data).filter((name) => /^(\.svc-)?restore-/.test(name))).toEqual(['restore-before']);
+});
+
+test('what a killed restore left and cannot be deleted is logged', async () => {
+  const left = join(data, '.svc-restore-abc123');
+  // Paths in it are too long for Node.js.
+  const deep = Array.from({ length: 10 }, () => 'x'.repeat(250));
+  for (const folder of [left, join(top, 'more')]) mkdirSync(join(folder, ...deep), { recursive: true });
+  renameSync(join(top, 'more'), join(left, ...deep, 'more'));
+  const lines: { path: string }[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  await removeAbandonedRestores(data, log);
+  expect(lines).toMatchObject([{ level: 40, path: left }]);
+  execFileSync('rm', ['-r', left]);
 });
 
 test('a backup overwrites no file', async () => {

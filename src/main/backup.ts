@@ -23,10 +23,11 @@ import { basename, dirname, isAbsolute, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { rfc3339 } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
 import { Problem } from '../core/problem.ts';
 import { systemTool } from '../node/processes/tools.ts';
 import { copyDatabase, findDamage, isTooNew, segmentPaths, skipLogNumbers } from '../store/copy.ts';
-import { DATABASE_FILE, prepareDataDir, RESTORE_PREFIX, removeAbandonedRestores } from './data-dir.ts';
+import { DATABASE_FILE, isStaging, prepareDataDir, removeAbandonedRestores, STAGING } from './data-dir.ts';
 import { limits } from './limits.ts';
 import { lockDataDir } from './lock.ts';
 
@@ -58,8 +59,8 @@ export async function backup(
   if (existsSync(file)) throw refused(`${file} already exists; it was not changed`);
   if (!existsSync(join(data_dir, DATABASE_FILE))) throw refused(`${data_dir} contains no database`);
   await removeAbandoned(data_dir, file);
-  const staging = await mkdtemp(join(data_dir, 'backup-'));
-  const part = `${file}.${basename(staging)}.part`;
+  const staging = await mkdtemp(join(data_dir, STAGING.backup));
+  const part = `${file}${basename(staging)}.part`;
   try {
     const copy = join(staging, DATABASE_FILE);
     await copyDatabase(join(data_dir, DATABASE_FILE), copy);
@@ -92,16 +93,12 @@ async function publish(part: string, file: string): Promise<void> {
 
 /** Deletes what killed backups left behind: copies, which keep log files from being deleted, and parts of `file`. */
 async function removeAbandoned(data_dir: string, file: string): Promise<void> {
-  const suffix = '[A-Za-z0-9]{6}';
-  const part = new RegExp(`^\\.backup-${suffix}\\.part$`);
   const name = basename(file);
+  const isPart = (entry: string) =>
+    entry.startsWith(name) && entry.endsWith('.part') && isStaging('backup', entry.slice(name.length, -5));
   for (const [folder, isOurs] of [
-    [data_dir, (entry: Dirent) => entry.isDirectory() && new RegExp(`^backup-${suffix}$`).test(entry.name)],
-    [
-      dirname(file),
-      (entry: Dirent) =>
-        entry.isFile() && entry.name.startsWith(name) && part.test(entry.name.slice(name.length)),
-    ],
+    [data_dir, (entry: Dirent) => entry.isDirectory() && isStaging('backup', entry.name)],
+    [dirname(file), (entry: Dirent) => entry.isFile() && isPart(entry.name)],
   ] as const) {
     const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
     for (const entry of entries.filter(isOurs)) {
@@ -149,8 +146,8 @@ export async function restore(
   const lock = lockDataDir(data_dir, rfc3339(now_ms));
   let staging: string | null = null;
   try {
-    await removeAbandonedRestores(data_dir);
-    staging = await mkdtemp(join(data_dir, RESTORE_PREFIX));
+    await removeAbandonedRestores(data_dir, silentLog);
+    staging = await mkdtemp(join(data_dir, STAGING.restore));
     await tar(['-x', ...PLAIN_FILES, '-f', file, '-C', staging]).catch((error) => {
       throw refused(`${file} cannot be unpacked: ${String(error.stderr || error.message).split('\n')[0]}`);
     });

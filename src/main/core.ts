@@ -26,6 +26,7 @@ import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
 import type { Cluster } from './cluster.ts';
+import { removeAbandonedRestores } from './data-dir.ts';
 import { openDatabase } from './database.ts';
 import { registerDatabaseMetrics } from './database-metrics.ts';
 import { refuseLiveSessions } from './local-node.ts';
@@ -69,6 +70,7 @@ export async function openCore(
   const log_file = openConfiguredLog(config);
   const { log } = log_file;
   context.onReload(() => log_file.reopen());
+  await removeAbandonedRestores(data_dir, log);
   const key = await loadSecretKey(join(data_dir, 'secret.key'));
   const cluster = await openCluster({ config, key, clock, log }, context);
   const member = cluster?.member ?? null;

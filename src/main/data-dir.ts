@@ -4,6 +4,7 @@
  */
 import { chmod, mkdir, readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Logger } from '../base/log.ts';
 import { invalid } from '../core/problem.ts';
 
 /** The database file, below the data directory. */
@@ -36,15 +37,29 @@ export async function prepareDataDir(path: string): Promise<string> {
   return real;
 }
 
-/** Prefix of the folders into which `svc restore` unpacks; `mkdtemp` adds six characters. */
-export const RESTORE_PREFIX = 'restore-';
+/** Folders in the data directory for the time of a command. `mkdtemp` adds six characters to these prefixes. */
+export const STAGING = { backup: '.svc-backup-', restore: '.svc-restore-' } as const;
 
-/** Deletes what killed restores have unpacked. Only for the holder of the lock, which a restore in progress also holds. */
-export async function removeAbandonedRestores(data_dir: string): Promise<void> {
-  const isOurs = new RegExp(`^${RESTORE_PREFIX}[A-Za-z0-9]{6}$`);
+/** Matches the names of such folders. People name theirs `backup-before` or `restore-latest`, so the prefix has `svc` in it. */
+export function isStaging(kind: keyof typeof STAGING, name: string): boolean {
+  const prefix = STAGING[kind];
+  return name.startsWith(prefix) && /^[A-Za-z0-9]{6}$/.test(name.slice(prefix.length));
+}
+
+/**
+ * Deletes what killed restores have unpacked, and logs what cannot be deleted. Only for the holder of the lock, which a restore
+ * in progress also holds.
+ */
+export async function removeAbandonedRestores(data_dir: string, log: Logger): Promise<void> {
   for (const entry of await readdir(data_dir, { withFileTypes: true })) {
-    if (entry.isDirectory() && isOurs.test(entry.name))
-      await rm(join(data_dir, entry.name), { recursive: true, force: true });
+    if (!entry.isDirectory() || !isStaging('restore', entry.name)) continue;
+    const path = join(data_dir, entry.name);
+    try {
+      await rm(path, { recursive: true, force: true });
+      log.info({ path }, 'deleted what an interrupted restore left');
+    } catch (err) {
+      log.warn({ err, path }, 'what an interrupted restore left cannot be deleted: delete it yourself');
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { rfc3339, systemClock } from '../base/clock.ts';
 import type { Config } from '../core/config.ts';
 import type { Problem } from '../core/problem.ts';
 import { Closing } from './closing.ts';
-import { prepareDataDir, removeAbandonedRestores } from './data-dir.ts';
+import { prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
 export interface StartContext {
@@ -31,7 +31,6 @@ export async function start<T>(config: Config, open: (context: StartContext) => 
   opened.push(() => lock.release());
   const { promise: failed, resolve: fail } = Promise.withResolvers<Problem>();
   try {
-    await removeAbandonedRestores(data_dir);
     const { listening, certified } = lock;
     return await open({ data_dir, opened, listening, certified, fail, failed });
   } catch (error) {
