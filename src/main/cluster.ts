@@ -1,6 +1,6 @@
 /**
- * A plane that shares its database with others. It opens its listeners at once, so that an address that cannot be bound is
- * noticed before a takeover. While another plane is active, it stands by and forwards requests to that one; when it becomes
+ * A plane that shares its database with others. It binds its addresses at once, so that one that cannot be bound is noticed
+ * before a takeover. While another plane is active, it stands by and forwards requests to that one; when it becomes
  * active itself, it serves them with the same listeners, and accepts the requests that the others forward.
  */
 import { X509Certificate } from 'node:crypto';
@@ -114,11 +114,18 @@ export class Cluster {
     return trust;
   }
 
-  /** Serves requests from now on, also those that other planes forward. Returns their listener, to drain it with the public one. */
+  /**
+   * Serves requests from now on, also those that other planes forward. Call it after `shareTrust`. Returns the listener for other
+   * planes, to drain it with the public one.
+   */
   activate(http: HttpServer): Peers {
     const { config, log } = this.#options;
     const peers = this.#peers;
+    const trust = this.#trust!;
     peers.serve(http.handler);
+    // Not before: other planes hold a request that has not reached this one, but not one that it refused.
+    peers.setIdentity(trust.identity()!);
+    trust.onChange(() => peers.setIdentity(trust.identity()!));
     this.#forwarder.takeOver(http.handler);
     const { family, address, port } = peers.address;
     const listening = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
@@ -160,8 +167,6 @@ export class Cluster {
     }
     const trust = await openPlaneTrust({ config, plane_id, clock, log });
     this.#trust = trust;
-    this.#peers.setIdentity(trust.identity()!);
-    trust.onChange(() => this.#peers.setIdentity(trust.identity()!));
     return trust;
   }
 }
