@@ -10,6 +10,7 @@ import { deleteTeam, updateTeam } from '../teams/queries.ts';
 import type { MemberAgent } from '../teams/rules/team.ts';
 import { openWorktrees } from '../worktrees/index.ts';
 import { insertKept } from '../worktrees/queries.ts';
+import { Worktrees } from '../worktrees/service.ts';
 
 let fixture: FeaturesFixture;
 /** How many worktrees were requested. As at nodes of earlier releases, the branch has a new commit each time. */
@@ -136,6 +137,22 @@ test('a worktree that the last agent with a record of it may not remove is liste
   await deleteAll();
   expect(removing).not.toHaveBeenCalled();
   expect(await kept()).toEqual([{ workdir: '/work/here', reason: 'it is another agent’s' }]);
+});
+
+test('only the record of a kept worktree whose folder is another agent’s can be removed, by force', async () => {
+  const removing = watchRemovals();
+  await endedWithoutTeam(() => 'agt_of_another');
+  await deleteAll();
+  const worktrees = new Worktrees(fixture.core);
+  const { items } = await worktrees.list(ANA, { state: 'kept' }, {});
+  const remove = (force: boolean, dry_run = false) => worktrees.delete(ANA, items[0]!.id, { force, dry_run });
+  const reason = 'the folder belongs to another agent now';
+  expect(await remove(false)).toMatchObject({ outcome: 'kept', reason, record_only: true });
+  expect(await remove(true, true)).toMatchObject({ outcome: 'removable', reason, record_only: true });
+  expect(await kept()).toEqual([{ workdir: '/work/here', reason }]);
+  expect(await remove(true)).toMatchObject({ outcome: 'removed', reason, record_only: true });
+  expect(await kept()).toEqual([]);
+  expect(removing).not.toHaveBeenCalled();
 });
 
 test('of two kept worktrees in one folder, that of the newer agent is listed', async () => {

@@ -41,7 +41,13 @@ export const worktreeDeletion = z
     outcome: z.enum(worktreeOutcomes).meta({
       description: '`removable`: a dry run found that it would be removed. `kept`: see `reason`.',
     }),
-    reason: z.string().nullable(),
+    reason: z.string().nullable().meta({
+      description: 'Why it, or with `record_only` its folder, was or would be kept; null otherwise.',
+    }),
+    record_only: z.boolean().meta({
+      description:
+        'The folder belongs to another agent now. It stays, and only the record of the worktree can be removed, with `force`.',
+    }),
     branch_kept: z
       .object({ branch: z.string(), reason: z.string() })
       .nullable()
@@ -74,7 +80,7 @@ export const worktreeRoutes = {
     tag: 'Worktrees',
     summary: 'Delete a worktree whose agent was deleted',
     description:
-      'A worktree with unsaved work is kept unless `force` is set; `outcome` tells what happened. To delete a worktree in use, delete its agent.',
+      'A worktree with unsaved work is kept unless `force` is set; `outcome` tells what happened. If the folder belongs to another agent now, `force` removes only the record of the worktree. To delete a worktree in use, delete its agent.',
     query: z.object({
       force: queryFlag.optional().meta({ description: 'Delete it even if it has unsaved work.' }),
       dry_run: queryFlag.optional().meta({ description: 'Only report what would happen.' }),

@@ -129,6 +129,10 @@ export async function updateKeptReason(tx: Tx, agent_id: string, reason: string)
   await tx.run(tx.sql.updateTable('kept_worktrees').set({ reason }).where('agent_id', '=', agent_id));
 }
 
+export async function deleteKept(tx: Tx, agent_id: string): Promise<void> {
+  await tx.run(tx.sql.deleteFrom('kept_worktrees').where('agent_id', '=', agent_id));
+}
+
 export async function deleteKeptAt(tx: Tx, node_id: string, workdir: string): Promise<void> {
   const rows = tx.sql.deleteFrom('kept_worktrees').where('node_id', '=', node_id);
   await tx.run(rows.where('workdir', '=', workdir));

@@ -36,8 +36,10 @@ export interface WorktreeDeletion {
   node_id: string;
   workdir: string;
   outcome: WorktreeOutcome;
-  /** Why it was or would be kept; null otherwise. */
+  /** Why it, or with `record_only` its folder, was or would be kept; null otherwise. */
   reason: string | null;
+  /** The folder belongs to another agent now. It stays, and only the record of the worktree can be removed, by force. */
+  record_only: boolean;
   /** Set if only the branch was kept. */
   branch_kept: { branch: string; reason: string } | null;
 }

@@ -15,6 +15,7 @@ import { ownsWorktree } from '../agents/placement.ts';
 import { agentsInFolder, agentsOfWorktree, findAgent } from '../agents/queries/agents.ts';
 import type { WorktreeAgent } from '../feature.ts';
 import {
+  deleteKept,
   deleteKeptAt,
   findKept,
   insertKept,
@@ -27,7 +28,7 @@ import {
 import type { WorktreeDeletion, WorktreeRecord } from './rules.ts';
 
 export interface RemoveOptions {
-  /** Removes the worktree even if it has unsaved work. */
+  /** Removes the worktree even if it has unsaved work, or only its record if the folder belongs to another agent now. */
   force: boolean;
   /** Only reports what would happen. */
   dry_run: boolean;
@@ -101,8 +102,7 @@ export class Worktrees {
       );
       if (taken_by !== null) return this.#keep(caller, row, taken_by, dry_run);
       const owner = { ...row, id, worktree_mode: 'create_worktree', worktree_branch: row.branch } as const;
-      if (!(await ownsWorktree(this.#core, owner)))
-        return this.#keep(caller, row, 'the folder belongs to another agent now', dry_run);
+      if (!(await ownsWorktree(this.#core, owner))) return this.#disown(caller, row, { force, dry_run });
       const { folders } = nodes.get(node_id);
       const worktree: Worktree = { workdir, repo: row.repo, branch: row.branch, base: row.base };
       if (dry_run) {
@@ -111,7 +111,10 @@ export class Worktrees {
       }
       const removal = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
       if (!removal.removed) return this.#keep(caller, row, removal.kept_because!, dry_run);
-      await store.write((tx) => this.#removed(tx, caller, row, { force, branch_kept: removal.kept_because }));
+      await store.write(async (tx) => {
+        await deleteKeptAt(tx, node_id, workdir);
+        await this.#audit(tx, caller, row, { force, branch_kept: removal.kept_because });
+      });
       const { kept_because: reason } = removal;
       const branch_kept = reason === null || row.branch === null ? null : { branch: row.branch, reason };
       return { ...toDeletion(row, 'removed'), branch_kept };
@@ -146,9 +149,20 @@ export class Worktrees {
     return toDeletion(row, 'kept', reason);
   }
 
-  async #removed(tx: Tx, { user_id, ip }: Caller, row: KeptRow, how: Record<string, unknown>): Promise<void> {
+  /** Keeps a worktree whose folder belongs to another agent now, or removes its record by force. */
+  async #disown(caller: Caller, row: KeptRow, { force, dry_run }: RemoveOptions): Promise<WorktreeDeletion> {
+    const reason = 'the folder belongs to another agent now';
+    if (!force) return { ...(await this.#keep(caller, row, reason, dry_run)), record_only: true };
+    if (dry_run) return { ...toDeletion(row, 'removable', reason), record_only: true };
+    await this.#core.store.write(async (tx) => {
+      await deleteKept(tx, row.agent_id);
+      await this.#audit(tx, caller, row, { force, record_only: true });
+    });
+    return { ...toDeletion(row, 'removed', reason), record_only: true };
+  }
+
+  async #audit(tx: Tx, { user_id, ip }: Caller, row: KeptRow, how: Record<string, unknown>): Promise<void> {
     const { agent_id, node_id, workdir, branch } = row;
-    await deleteKeptAt(tx, node_id, workdir);
     const details = { node_id, branch, ...how };
     await this.#core.audit.record(tx, { event: 'worktree_removed', agent_id, user_id, ip, workdir, details });
   }
@@ -168,5 +182,5 @@ function toDeletion(
   outcome: WorktreeDeletion['outcome'],
   reason: string | null = null,
 ): WorktreeDeletion {
-  return { id, node_id, workdir, outcome, reason, branch_kept: null };
+  return { id, node_id, workdir, outcome, reason, record_only: false, branch_kept: null };
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../../server/server.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
-import type { WorktreeRecord } from '../rules.ts';
+import type { WorktreeDeletion, WorktreeRecord } from '../rules.ts';
 
 const record: WorktreeRecord = {
   ...{ id: 'agt_abcdefghijklmnop', state: 'kept', node_id: 'main', repo: '/home/ana/src/shop' },
@@ -18,7 +18,15 @@ let home: string;
 let server: HttpServer;
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'svc-worktrees-'));
-  server = await openFakeHttp({ listWorktrees: () => ({ items: [record] }) });
+  const deleteWorktree = ({
+    query: { force = false },
+  }: {
+    query: { force?: boolean };
+  }): WorktreeDeletion => ({
+    ...{ id: record.id, node_id: 'main', workdir: record.workdir, outcome: force ? 'removed' : 'kept' },
+    ...{ reason: 'the folder belongs to another agent now', record_only: true, branch_kept: null },
+  });
+  server = await openFakeHttp({ listWorktrees: () => ({ items: [record] }), deleteWorktree });
 });
 afterEach(async () => {
   await server.drain();
@@ -53,4 +61,20 @@ test('svc worktrees ls prints everything in a pipe', async () => {
   expect(await list()).toEqual([
     `${record.id}\tfix-login\tmain\tkept\t3 files, +40 -2\tuncommitted changes\t${record.workdir}`,
   ]);
+});
+
+test('svc worktrees rm says how to remove only the record if the folder is another agent’s', async () => {
+  const env = { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN, NO_COLOR: '1' };
+  const [kept, removed] = [
+    await run(['worktrees', 'rm', record.id], { home, env }),
+    await run(['worktrees', 'rm', '--force', record.id], { home, env }),
+  ];
+  expect(kept.code).toBe(1);
+  expect(kept.stderr).toContain(
+    `to remove only its record, and leave the folder: svc worktrees rm --force ${record.id}`,
+  );
+  expect(removed).toMatchObject({
+    code: 0,
+    stderr: `removed only the record of ${record.workdir}: the folder belongs to another agent now\n`,
+  });
 });

@@ -66,7 +66,7 @@ function addRm(worktrees: Command, context: Context): void {
     .alias('delete')
     .option('--all', 'remove all kept worktrees that have no unsaved work')
     .option('--node <id>', 'only worktrees on this node')
-    .option('--force', 'also remove worktrees with unsaved work')
+    .option('--force', 'also remove worktrees with unsaved work, and records whose folder is another agent’s')
     .option('--dry-run', 'only show what would happen')
     .action(async (refs: string[], options: RemoveOptions) => {
       if ((refs.length === 0) === !options.all) throw usage('name worktrees, or use --all');
@@ -114,12 +114,15 @@ function findWorktree(listed: readonly WorktreeRecord[], ref: string): WorktreeR
   return worktree;
 }
 
-function resultLines({ workdir, outcome, reason, branch_kept }: WorktreeDeletion): string[] {
+function resultLines({ workdir, outcome, reason, record_only, branch_kept }: WorktreeDeletion): string[] {
   if (outcome === 'kept') return [`kept ${workdir}: ${reason}`];
-  const line = outcome === 'removable' ? `would remove ${workdir}` : `removed ${workdir}`;
+  const done = outcome === 'removable' ? 'would remove' : 'removed';
+  if (record_only) return [`${done} only the record of ${workdir}: ${reason}`];
+  const line = `${done} ${workdir}`;
   return branch_kept ? [line, `kept branch ${branch_kept.branch}: ${branch_kept.reason}`] : [line];
 }
 
-function keptHint({ id }: WorktreeDeletion): string {
-  return `to remove it with everything in it: svc worktrees rm --force ${id}`;
+function keptHint({ id, record_only }: WorktreeDeletion): string {
+  const what = record_only ? 'only its record, and leave the folder' : 'it with everything in it';
+  return `to remove ${what}: svc worktrees rm --force ${id}`;
 }

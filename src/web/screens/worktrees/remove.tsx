@@ -16,6 +16,8 @@ interface Removal {
   lost: string | null;
   /** Why it cannot be removed now; null if it can. */
   blocked: string | null;
+  /** The folder belongs to another agent now: only the record of the worktree is removed, by force. */
+  record_only: boolean;
 }
 
 export function RemoveWorktree({ worktree, onClose }: { worktree: WorktreeRecord; onClose: () => void }) {
@@ -52,14 +54,14 @@ function Removing({ worktree, onClose }: { worktree: WorktreeRecord; onClose: ()
   const read = useQuery(removalQuery(worktree.id));
   const remove = useMutation({
     mutationFn: async (removal: Removal) => {
-      const query = { force: removal.lost !== null };
+      const query = { force: removal.lost !== null || removal.record_only };
       const result = await call('deleteWorktree', { params: { worktree_id: worktree.id }, query });
       if (result.outcome === 'kept') throw new Error(`It was kept: ${result.reason}`);
       return result;
     },
-    onSuccess: ({ branch_kept }) => {
+    onSuccess: ({ branch_kept, record_only }) => {
       showToast(
-        `Removed the worktree of ${worktree.agent_name}`,
+        `Removed the ${record_only ? 'record of the ' : ''}worktree of ${worktree.agent_name}`,
         branch_kept ? `Its branch ${branch_kept.branch} was kept: ${branch_kept.reason}` : undefined,
       );
       onClose();
@@ -101,8 +103,10 @@ function Consequences({
   worktree: WorktreeRecord;
   removal: Removal;
 }) {
-  const { lost, blocked } = removal;
+  const { lost, blocked, record_only } = removal;
   if (blocked !== null) return <p>It cannot be removed now: {blocked}</p>;
+  if (record_only)
+    return <p>The folder belongs to another agent now and stays. Only the entry in this list is removed.</p>;
   return (
     <>
       <Loss lost={lost} branch={branch} />
@@ -122,11 +126,11 @@ function removalQuery(worktree_id: string) {
   return queryOptions({
     queryKey: keys.worktree_removal(worktree_id),
     queryFn: async (): Promise<Removal> => {
-      const { outcome, reason } = await tryToRemove(false);
-      if (outcome === 'removable') return { lost: null, blocked: null };
+      const { outcome, reason, record_only } = await tryToRemove(false);
+      if (record_only || outcome === 'removable') return { lost: null, blocked: null, record_only };
       // Unsaved work can be removed by force, a folder in which an agent works cannot.
       const forced = await tryToRemove(true);
-      return { lost: reason, blocked: forced.outcome === 'kept' ? forced.reason : null };
+      return { lost: reason, blocked: forced.outcome === 'kept' ? forced.reason : null, record_only };
     },
     gcTime: 0,
     staleTime: 0,
