@@ -116,13 +116,17 @@ export class Forgetting {
     return left_behind;
   }
 
-  /** Ends a forgotten session on its node, and reports it. Retried until its processes and folder no longer exist there. */
+  /**
+   * Ends a forgotten session on its node, and reports it if there was one. Retried until its processes and folder no longer
+   * exist there.
+   */
   async #discard({ node_id, lane: session_id, payload }: Intent<'discard'>): Promise<void> {
     const { store, audit, log } = this.#core;
     const node = this.#core.nodes.get(node_id);
     await node.reach();
     const { link } = node;
-    let survivors: number[] = [];
+    /** Null if there was no session: its start was withdrawn before, for example. */
+    let survivors: number[] | null = null;
     try {
       ({ survivors } = await node.stop(session_id, limits.stop_grace_ms));
       if (survivors.length === 0) await node.forget(session_id);
@@ -135,11 +139,13 @@ export class Forgetting {
     const { agent_id } = payload;
     await writeForLink(store, link, async (tx) => {
       await deleteForgotten(tx, session_id);
+      if (survivors === null) return;
       const details = { node_id, session_id, survivors };
       const event = 'forgotten_session_ended';
       await audit.record(tx, { event, level: 'warn', agent_id, ...SERVICE, details });
     });
-    log.warn({ node_id, session_id, agent_id, survivors }, 'ended a forgotten session on its node');
+    if (survivors !== null)
+      log.warn({ node_id, session_id, agent_id, survivors }, 'ended a forgotten session on its node');
   }
 }
 

@@ -67,3 +67,29 @@ test('a repeated start waits until the node can say whether the session exists',
   // The folder was refused, so nothing may run in it.
   expect(started).not.toHaveBeenCalled();
 });
+
+test('the end of a session whose start was withdrawn before it existed is not audited', async () => {
+  const { node } = fixture;
+  const agent = await fixture.create();
+  const { reach, start } = node;
+  let session_id = '';
+  node.start = async (launch) => {
+    session_id = launch.session_id;
+    node.reach = node.start = () => Promise.reject(problems.nodeUnreachable());
+    throw problems.nodeUnreachable();
+  };
+  await expect(fixture.agents.start(ANA, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
+  await fixture.agents.withdraw(ANA, agent.id);
+  Object.assign(node, { reach, start });
+  // The node is still checking the folder of the session, and a stop cancels that.
+  await node.sendSnapshot(node.link!, [], [session_id]);
+  const rows = (table: 'forgotten' | 'outbox') =>
+    fixture.store.read((reader) => reader.all(reader.sql.selectFrom(table).selectAll()));
+  await vi.waitFor(async () => {
+    expect([await rows('forgotten'), await rows('outbox')]).toEqual([[], []]);
+  }, SOON);
+  const audited = await fixture.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('audit').select('event')),
+  );
+  expect(audited.map(({ event }) => event)).not.toContain('forgotten_session_ended');
+});
