@@ -10,7 +10,8 @@ import { openTestNode, sharedLauncher } from '../testing/local-node.ts';
 import { launchOf, RecordingSink, until } from '../testing/node-suite.ts';
 import type { LocalNodeOptions } from './node.ts';
 import { findCgroupParent } from './processes/cgroup.ts';
-import type { ActorFiles } from './sessions/actor-files.ts';
+import { ActorFiles } from './sessions/actor-files.ts';
+import { SessionFiles } from './sessions/session-files.ts';
 import { SESSION_VERSION } from './sessions/shell-scripts.ts';
 
 const cgroups = await findCgroupParent();
@@ -112,6 +113,37 @@ test('a repeated start finds a running session whose launch was lost', async () 
   await writeFile(join(data, 'stop'), '');
   expect((await sink.ended(id)).exit.exit_code).toBe(0);
   expect(Buffer.from(await node.read(id, 'stdout', 0, 100)).toString()).toBe('up\n');
+});
+
+test('a repeated start of a running session whose launch was lost keeps its files, even if it fails', async () => {
+  const command = `echo done >"$SVC_STEP_OUTPUT"; ${UNTIL_STOP}`;
+  const launch = launchOf(data, ['/bin/sh', '-c', command], { step_input: '{}', actor_token: 'secret' });
+  const id = launch.session_id;
+  const actor_files = await ActorFiles.open({ data_dir: data, run_as: null, env: {} });
+  await actor_files.announce({ endpoint: 'http://127.0.0.1:1', server_name: null, ca: null });
+  const { SVC_ACTOR_TOKEN_FILE: token = '' } = actor_files.environment(id);
+  const read = (path: string) => files.readFile(path, 'utf8').catch(() => '');
+  const kept = async () => [await read(join(data, 'steps', id, 'output')), await read(token)];
+  const first = await open({ actor_files });
+  await first.start(launch);
+  await until(async () => (await kept())[0] === 'done\n');
+  await first.close();
+  await writeFile(inSession(id, 'launch.json'), '');
+
+  const node = await open({ actor_files });
+  const create = vi.spyOn(SessionFiles, 'create').mockImplementationOnce(() => {
+    throw new Error('EIO');
+  });
+  onTestFinished(() => create.mockRestore());
+  await expect(node.start(launch)).rejects.toThrow('EIO');
+  expect(await kept()).toEqual(['done\n', 'secret\n']);
+  const sink = new RecordingSink();
+  await node.attach(sink);
+  expect(await node.start(launch)).toMatchObject({ phase: 'running' });
+  expect(await kept()).toEqual(['done\n', 'secret\n']);
+  await writeFile(join(data, 'stop'), '');
+  await sink.ended(id);
+  expect(Buffer.from((await node.stepOutput(id, 100))!).toString()).toBe('done\n');
 });
 
 test('a session that a newer version has started is not missing, and is reported after an upgrade', async () => {

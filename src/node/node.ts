@@ -165,15 +165,16 @@ class MachineNode implements LocalNode {
     const names = await readdir(this.#root);
     this.#supervisor.paused = names.includes('.paused');
     for (const name of names) if (/^\..*\.(tmp|gone)$/.test(name)) await this.#remove(join(this.#root, name));
-    await this.#adopter.adopt(names.filter((name) => SESSION_ID.test(name)));
-    const { unreadable } = this.#adopter;
-    const live = [...this.#sessions.values()].filter((session) => !session.end);
+    const ids = names.filter((name) => SESSION_ID.test(name));
+    await this.#adopter.adopt(ids);
+    // A session that could not be adopted may still run.
+    const live = ids.filter((id) => !this.#sessions.get(id)?.end);
     // An agent may prevent both. The node starts nevertheless.
     await this.#options.actor_files
-      ?.sweep(new Set([...live.map((session) => session.id), ...unreadable]))
+      ?.sweep(new Set(live))
       .catch((error: unknown) => this.#supervisor.logError('cannot delete old actor tokens', error));
     await this.#steps
-      .sweep(new Set([...this.#sessions.keys(), ...unreadable]))
+      .sweep(new Set(ids))
       .catch((error: unknown) => this.#supervisor.logError('cannot delete old step folders', error));
     void this.#removeLeftoverCgroups();
     this.#supervisor.start();

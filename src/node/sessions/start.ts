@@ -97,7 +97,7 @@ export class SessionStarter {
 
   /**
    * Creates the session, with its directory and the agent's files outside it. Removes both again if an error occurs, or if
-   * the start was cancelled.
+   * the start was cancelled. A session that was created before, and lost its `launch.json`, keeps its files.
    */
   async #create(launch: Launch, cancelled: AbortSignal) {
     const { node, host, disk, steps, root, cgroups, common_environment, onCreated, dropToken } =
@@ -114,9 +114,9 @@ export class SessionStarter {
       launch: withoutSecrets(launch),
     };
     const careful = node.careful_pumps ?? disk.isSmall();
+    const existed = new SessionFiles(dir).directoryExists();
     try {
-      if (launch.actor_token !== undefined) await node.actor_files?.storeToken(id, launch.actor_token);
-      if (launch.step_input !== undefined) await steps.make(id, launch.step_input);
+      if (!existed) await this.#makeFiles(launch);
       const variables = await this.#fileVariables(launch);
       const environment = environmentFile(
         agentEnvironment(launch, { ...common_environment, more: variables }),
@@ -131,11 +131,20 @@ export class SessionStarter {
       onCreated(session);
       return { session, is_new, file, variables };
     } catch (error) {
-      dropToken(id);
-      if (launch.step_input !== undefined) await steps.drop(id);
-      if (cgroup) await removeCgroup(cgroup);
+      if (!existed) {
+        dropToken(id);
+        if (launch.step_input !== undefined) await steps.drop(id);
+        if (cgroup) await removeCgroup(cgroup);
+      }
       throw asDiskSpaceProblem(error);
     }
+  }
+
+  /** Creates the agent's files outside the session directory. */
+  async #makeFiles({ session_id, actor_token, step_input }: Launch): Promise<void> {
+    const { node, steps } = this.#options;
+    if (actor_token !== undefined) await node.actor_files?.storeToken(session_id, actor_token);
+    if (step_input !== undefined) await steps.make(session_id, step_input);
   }
 
   /** The sandbox of an agent, or null. `variables` name the files that belong to the agent. */
