@@ -387,6 +387,27 @@ test('a new authority ends the connections of the old one', async () => {
   expect(await outcome(await dial(node, other.identity()!), await other.token())).toBe('ok');
 });
 
+test('a join ends the connections of the plane before, even if both planes have the same secret', async () => {
+  const first = await testPlaneTrust({ shared_secret: SECRET });
+  const other = await testPlaneTrust({ shared_secret: SECRET, plane_id: 'pln_other' });
+  const { options, ...before } = await openTrustedNode();
+  await joinTo(before, first);
+  const during: string[] = [];
+  const node = await openTrustedNode({
+    ...options,
+    bootstrap_token: OTHER_TOKEN,
+    onJoin: async () => {
+      during.push(await outcome(connection, await first.token()));
+    },
+  });
+  const connection = await dial(node, first.identity()!);
+  expect(await outcome(connection, await first.token())).toBe('ok');
+  await joinTo(node, other, { bootstrap_token: OTHER_TOKEN });
+  expect(during).toEqual(['failed to connect to remote node']);
+  await connection.closed;
+  await expect(dial(node, first.identity()!)).rejects.toThrow('certificate');
+});
+
 test('with the operator’s certificates, nothing is joined or issued', async () => {
   const own = await testPlaneTrust();
   const cert_dir = await testFolder();
