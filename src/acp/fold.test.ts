@@ -196,7 +196,9 @@ test('a late answer to a sign-in that was repeated counts only if the agent acce
   const refused = twice().receiveAnswer('old', null, refusal);
   expect(refused.state.phase).toBe('authenticating');
   expect(refused.receiveAnswer('new', {}).state.phase).toBe('opening');
-  expect(twice().receiveAnswer('new', null, refusal).receiveAnswer('old', {}).state.phase).toBe('opening');
+  const unanswered = twice().receiveAnswer('new', null, refusal);
+  expect(unanswered.state.phase).toBe('auth_required');
+  expect(unanswered.receiveAnswer('old', {}).state.phase).toBe('opening');
   const late = twice().receiveAnswer('old', {}).receiveAnswer('new', null, refusal);
   expect(late.state.phase).toBe('opening');
   expect(late.events.map(({ kind }) => kind)).toEqual(['answered']);

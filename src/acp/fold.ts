@@ -207,9 +207,16 @@ function receiveResponse(before: AcpState, message: Message & { kind: 'response'
   const error = message.error ?? null;
   const sent_request = before.asked.find((item) => item.id === id);
   if (!sent_request) return { state: before };
+  const later = before.asked.slice(before.asked.indexOf(sent_request) + 1);
   const state: AcpState = { ...before, asked: before.asked.filter((item) => item !== sent_request) };
-  const { state: step, events } = afterResponse(state, sent_request, result, error);
+  const { state: step, events } = afterResponse(state, { sent_request, later }, result, error);
   return { state: step, events: [...events, { kind: 'answered', asked: sent_request, error }] };
+}
+
+/** A request that was answered, and the ones without an answer that were sent after it. */
+interface Answered {
+  sent_request: SentRequest;
+  later: readonly SentRequest[];
 }
 
 interface AfterResponse {
@@ -219,7 +226,7 @@ interface AfterResponse {
 
 function afterResponse(
   state: AcpState,
-  sent_request: SentRequest,
+  { sent_request, later }: Answered,
   result: unknown,
   error: RpcError | null,
 ): AfterResponse {
@@ -230,7 +237,7 @@ function afterResponse(
         ? fail(state, 'acp_initialize_failed', error.message)
         : initialized(state, sent_request, result);
     case AGENT_METHODS.authenticate:
-      return error ? signInRefused(state) : signedIn(state);
+      return error ? signInRefused(state, later) : signedIn(state);
     case AGENT_METHODS.session_new:
     case AGENT_METHODS.session_load:
     case AGENT_METHODS.session_resume:
@@ -249,9 +256,9 @@ function afterResponse(
   return { state, events: [] };
 }
 
-/** A later attempt that has not been answered still counts. */
-function signInRefused(state: AcpState): AfterResponse {
-  const continues = state.asked.some(({ method }) => method === AGENT_METHODS.authenticate);
+/** A later attempt that has not been answered still counts. An earlier one may never be answered. */
+function signInRefused(state: AcpState, later: readonly SentRequest[]): AfterResponse {
+  const continues = later.some(({ method }) => method === AGENT_METHODS.authenticate);
   if (state.phase !== 'authenticating' || continues) return { state, events: [] };
   return { state: { ...state, phase: 'auth_required' }, events: [] };
 }
