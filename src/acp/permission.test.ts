@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { limits } from './limits.ts';
-import { readPermission } from './permission.ts';
+import { readPermission, shortenToolCall } from './permission.ts';
 import { readOmittedFields } from './tool-calls.ts';
 
 const allow = { optionId: 'yes', name: 'Yes', kind: 'allow_once' };
@@ -53,4 +53,24 @@ test('keeps the parts of an oversized tool call that fit', () => {
   const kept = readPermission({ options: [], toolCall: many })!.tool_call;
   expect(JSON.stringify(kept).length).toBeLessThan(2 * limits.acp_state_list_chars_max);
   expect(kept).toMatchObject({ k0: 0, k1: 1 });
+});
+
+test('a tool call that is shortened again still names what was left out before', () => {
+  const toolCall = {
+    toolCallId: 'c',
+    content: 'x'.repeat(sharedLimits.acp_payload_bytes_max),
+    rawInput: 'y'.repeat(1_000),
+    _meta: { theirs: 1, svc: { other: 2 } },
+  };
+  const once = readPermission({ options: [], toolCall })!.tool_call;
+  const twice = shortenToolCall(once, 500);
+  expect(twice).toEqual({
+    toolCallId: 'c',
+    _meta: { theirs: 1, svc: { other: 2, omitted: ['content', 'rawInput'] } },
+  });
+  expect(shortenToolCall(twice, 500)).toEqual(twice);
+  const many = { _meta: { svc: { omitted: Array(50).fill('n'.repeat(200)) } } };
+  const names = readOmittedFields(shortenToolCall(many, 20_000));
+  expect(names).toHaveLength(limits.omitted_fields_max);
+  expect(names[0]).toHaveLength(limits.omitted_field_chars_max);
 });

@@ -5,7 +5,7 @@ import { fits } from './fitting.ts';
 import { asRecord, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
 import { truncate } from './message.ts';
-import { type OfferedOption, readOption } from './tool-calls.ts';
+import { type OfferedOption, readOmittedFields, readOption } from './tool-calls.ts';
 
 export interface Permission {
   /** ACP's tool call, unchanged. If it is too large for an event, shortened like by `shortenToolCall`. */
@@ -42,20 +42,27 @@ function fitIntoEvent(tool_call: Fields): Fields {
   return shortenToolCall(tool_call, limits.acp_state_list_chars_max);
 }
 
-/** The fields of a tool call that fit. If any are missing, `_meta.svc.omitted` names the first ones (`readOmittedFields`). */
+/**
+ * The fields of a tool call that fit. If any are missing, now or from before, `_meta.svc.omitted` names the first ones
+ * (`readOmittedFields`).
+ */
 export function shortenToolCall(tool_call: Fields, chars_max: number): Fields {
   let remaining_chars = chars_max;
-  const omitted: string[] = [];
+  const omitted = readOmittedFields(tool_call);
   const fields = Object.entries(tool_call).filter(([key, value]) => {
     const chars = key.length + JSON.stringify(value).length;
     if (chars > remaining_chars) {
-      if (omitted.length < limits.omitted_fields_max)
-        omitted.push(key.slice(0, limits.omitted_field_chars_max));
+      omitted.push(key);
       return false;
     }
     remaining_chars -= chars;
     return true;
   });
   const kept = Object.fromEntries(fields);
-  return omitted.length === 0 ? kept : { ...kept, _meta: { ...asRecord(kept._meta), svc: { omitted } } };
+  if (omitted.length === 0) return kept;
+  const first = omitted
+    .slice(0, limits.omitted_fields_max)
+    .map((name) => name.slice(0, limits.omitted_field_chars_max));
+  const meta = asRecord(kept._meta);
+  return { ...kept, _meta: { ...meta, svc: { ...asRecord(meta.svc), omitted: first } } };
 }
