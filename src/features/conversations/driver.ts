@@ -108,9 +108,9 @@ const reactions: Reactions = {
     await sendNext(transaction);
   },
   idle: async (transaction) => {
-    const { tx, core, session } = transaction;
+    const { tx, core, session, state } = transaction;
     await core.timers.clear(tx, 'turn_cancel', session.id);
-    await sendNext(transaction);
+    if (state.phase === 'ready' && !isApplying(transaction)) await ready(transaction);
   },
   permission_requested: (transaction, { request, permission, requester }, options) =>
     openReview(transaction, { request, permission, requester }, options.review_timeout_ms(), options.routing),

@@ -69,11 +69,9 @@ export class Waking {
     const actor_id = memberActorId(member_id, run.team_id);
     if ((await mailToMention(tx, run, actor_id, 1))[0]?.status !== 'pending') return;
     const agent = await runningMember(tx, run_num, member_id);
-    const readiness = agent ? await readinessOf(tx, agent) : 'later';
-    if (!agent || readiness === 'later') return;
-    if (readiness === 'busy' || (await isTaken(tx, run, member_id))) {
-      // It works without a prompt, its prompt does not exist yet, or its outcome is not recorded. No fact reports when that
-      // is over.
+    if (!agent || !(await isIdle(tx, agent))) return;
+    if (await isTaken(tx, run, member_id)) {
+      // Its prompt does not exist yet, or its outcome is not recorded. No fact reports when that is over.
       const due_at = this.#core.clock.now() + limits.mail_check_ms;
       const ref = `${run_num}/${member_id}`;
       await this.#core.timers.set(tx, 'mail_look', ref, due_at, { run_num, member_id });
@@ -90,15 +88,14 @@ export class Waking {
   }
 }
 
-/** Whether a prompt that is queued now is sent at once (`idle`). `busy`: no fact reports when it would be. */
-async function readinessOf(reader: Reader, agent: AgentRow): Promise<'idle' | 'busy' | 'later'> {
-  if (agent.protocol !== 'acp' || agent.session_state !== 'running') return 'later';
+/** Whether a prompt that is queued now is sent at once. If not, a fact reports when it would be. */
+async function isIdle(reader: Reader, agent: AgentRow): Promise<boolean> {
+  if (agent.protocol !== 'acp' || agent.session_state !== 'running') return false;
   const session = (await findSession(reader, agent.session_id!))!;
-  if (session.stopping === 1 || session.stdin_lost === 1) return 'later';
+  if (session.stopping === 1 || session.stdin_lost === 1) return false;
   const state = await loadAcpState(reader, session.num);
-  if (state.phase !== 'ready' || state.turn !== null || isApplying({ session, state })) return 'later';
-  if ((await countOpenPrompts(reader, agent.num)) > 0) return 'later';
-  return state.work.busy ? 'busy' : 'idle';
+  if (state.phase !== 'ready' || state.turn !== null || state.work.busy) return false;
+  return !isApplying({ session, state }) && (await countOpenPrompts(reader, agent.num)) === 0;
 }
 
 /** Whether the member has a current step or, as the leader, a current round. */
