@@ -12,12 +12,14 @@ import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import {
   cancelElicitations,
   completeElicitations,
+  deleteOldElicitations,
   openElicitation,
   withdrawElicitations,
 } from '../elicitations/rows.ts';
+import { limits as reviewLimits } from '../reviews/limits.ts';
 import { pendingReviews } from '../reviews/queries.ts';
 import type { ReviewRouting } from '../reviews/routing.ts';
-import { closeReview, openReview, withdrawReviews } from '../reviews/rows.ts';
+import { closeReview, deleteOldReviews, openReview, withdrawReviews } from '../reviews/rows.ts';
 import { limits } from './limits.ts';
 import { applyPermissionMode, isApplying, isPermissionMode } from './permission-mode.ts';
 import { findPrompt, nextPrompt, updatePrompt } from './queries.ts';
@@ -146,6 +148,11 @@ export async function react(
 ): Promise<void> {
   const reaction = reactions[event.kind] as Reactions[keyof Reactions];
   await reaction(transaction, event as never, options);
+  // After requests of any kind, because an agent chooses in which order it sends them.
+  if ('request' in event && event.request.number % reviewLimits.requests_per_cleanup === 0) {
+    await deleteOldReviews(transaction.tx, transaction.agent.num);
+    await deleteOldElicitations(transaction.tx, transaction.agent.num);
+  }
 }
 
 async function permissionModeAnswered(transaction: AcpTransaction, error: RpcError | null): Promise<void> {

@@ -45,7 +45,6 @@ export async function openElicitation(
   });
   if (expires_at !== null) await core.timers.set(tx, 'elicitation_deadline', id, expires_at, {});
   await core.facts.record(tx, 'elicitation_opened', id, { elicitation_id: id });
-  if (request.number % limits.requests_per_cleanup === 0) await deleteOldWithdrawn(tx, agent.num);
   transaction.publishAtEnd();
   await publishElicitation(core, tx, id);
 }
@@ -118,14 +117,15 @@ export async function abandonElicitations(
   for (const row of await pendingElicitations(tx, agent_num, session_num)) {
     await closeElicitation(core, tx, row, { status: 'cancelled' });
   }
-  await deleteOldWithdrawn(tx, agent_num);
+  await deleteOldElicitations(tx, agent_num);
   for (const row of await queuedElicitations(tx, session_num)) {
     await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
     await markUndeliverable(core, tx, row, 'the agent ended');
   }
 }
 
-function deleteOldWithdrawn(tx: Tx, agent_num: number): Promise<void> {
+/** Deletes all but the newest that were withdrawn before an answer. */
+export function deleteOldElicitations(tx: Tx, agent_num: number): Promise<void> {
   return deleteWithdrawnElicitations(tx, agent_num, limits.withdrawn_requests_max);
 }
 

@@ -5,6 +5,9 @@ import { elicitationForm } from '../../testing/acp-scenarios.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { loadAcpState, storeAcpState } from '../agents/queries/acp-state.ts';
+import { findSession } from '../agents/queries/agents.ts';
+import { limits as reviewLimits } from '../reviews/limits.ts';
 import type { Elicitation } from './rules.ts';
 import type { ElicitationAnswer } from './service.ts';
 
@@ -403,4 +406,28 @@ test('lists are newest first, in pages', async () => {
   const second = await fixture.elicitations.list(ANA, {}, { limit: 3, cursor: first.next_cursor });
   expect(second.items.map(({ id }) => id)).toEqual(ids.slice(3));
   expect(second.next_cursor).toBeUndefined();
+});
+
+test('old requests that were withdrawn are deleted after requests of any kind', async () => {
+  const { acp } = await prompted();
+  elicit(acp, 'withdrawn');
+  const [withdrawn] = await elicitations(1);
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'withdrawn' } });
+  await vi.waitFor(async () => expect((await get(withdrawn!.id)).status).toBe('cancelled'), SOON);
+  await fixture.store.write(async (tx) => {
+    const { num: _, ...row } = (await tx.get(tx.sql.selectFrom('elicitations').selectAll()))!;
+    for (let n = 1; n <= reviewLimits.withdrawn_requests_max; n++) {
+      await tx.run(tx.sql.insertInto('elicitations').values({ ...row, id: `eli_${n}` }));
+    }
+    const session = (await findSession(tx, acp.session_id))!;
+    const state = await loadAcpState(tx, session.num);
+    const received_count = reviewLimits.requests_per_cleanup - 1;
+    await storeAcpState(tx, session.num, { ...state, received_count });
+  });
+  acp.requestPermission('next');
+  await vi.waitFor(
+    async () => expect(await rowsOf('elicitations')).toHaveLength(reviewLimits.withdrawn_requests_max),
+    SOON,
+  );
+  await expect(get(withdrawn!.id)).rejects.toThrow('elicitation not found');
 });

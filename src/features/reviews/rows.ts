@@ -54,7 +54,6 @@ export async function openReview(
   if (expires_at !== null) await core.timers.set(tx, 'review_deadline', id, expires_at, {});
   if (first.routed_to !== null) await awaitLeader(core, routing, tx, (await findReview(tx, id))!);
   await core.facts.record(tx, 'review_opened', id, { review_id: id, agent_id: agent.id });
-  if (request.number % limits.requests_per_cleanup === 0) await deleteOldWithdrawn(tx, agent.num);
   transaction.publishAtEnd();
   await publishReview(core, tx, id);
 }
@@ -100,7 +99,7 @@ export async function abandonReviews(
   session_num: number,
 ): Promise<void> {
   for (const row of await pendingReviews(tx, agent_num, session_num)) await closeWithdrawn(core, tx, row);
-  await deleteOldWithdrawn(tx, agent_num);
+  await deleteOldReviews(tx, agent_num);
   for (const row of await queuedReviews(tx, session_num)) {
     await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
     await markUndeliverable(core, tx, row, 'the agent ended');
@@ -116,7 +115,8 @@ async function closeWithdrawn(core: AgentCore, tx: Tx, row: ReviewRow): Promise<
   await closeReview(core, tx, row, { status: 'cancelled', ...changes });
 }
 
-function deleteOldWithdrawn(tx: Tx, agent_num: number): Promise<void> {
+/** Deletes all but the newest that were withdrawn before an answer. */
+export function deleteOldReviews(tx: Tx, agent_num: number): Promise<void> {
   return deleteWithdrawnReviews(tx, agent_num, limits.withdrawn_requests_max);
 }
 
