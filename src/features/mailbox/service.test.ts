@@ -337,13 +337,13 @@ test('a waiting caller gets a message on commit, at once if it exists, and nothi
 });
 
 test('a waiting caller whose token is revoked, or who leaves the team, gets nothing and takes nothing', async () => {
-  const revoked = inbox('helper', CAT, { wait: 60 });
-  const left = inbox('helper', BEN, { wait: 60 });
+  const revoked = expect(inbox('helper', CAT, { wait: 60 })).rejects.toThrow('invalid token');
+  const left = expect(inbox('helper', BEN, { wait: 60 })).rejects.toThrow('run not found');
   await signOut(fixture.store, CAT);
   await fixture.store.write((tx) => putHumans(tx, run.team_num, [ANA.user_id]));
   const { num } = await post('lead', 'helper');
-  await expect(revoked).rejects.toThrow('invalid token');
-  await expect(left).rejects.toThrow('run not found');
+  await revoked;
+  await left;
   expect(await fixture.mailbox.get(ANA, num)).toMatchObject({ status: 'pending' });
 });
 
