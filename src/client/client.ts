@@ -126,7 +126,7 @@ export class Client {
 
   /**
    * Iterates over all items of a list, page by page. Waits while the server limits requests. Throws the server's `Problem`, or
-   * `Unreachable`.
+   * `Unreachable`. The pages of `getLog` with `before` and without `after` go backwards, each with its oldest event first.
    */
   async *all<Op extends ListOperation>(
     operation: Op,

@@ -722,7 +722,7 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Output',
     summary: "List events of an agent's log, oldest first",
-    description: `At most ${sharedLimits.page_items_max} events: the first ones, those that follow \`after\`, or those right before \`before\`. A page ends early if its events are large together. \`next_cursor\` then continues, as after every page that is not the last: backwards for \`before\` without \`after\`. For a plain array, \`X-Next-Cursor\` has it.`,
+    description: `At most ${sharedLimits.page_items_max} events: the first ones, those that follow \`after\`, or those right before \`before\`. A page ends early if its events are large together. \`next_cursor\` then continues, as after every page that is not the last. For \`before\` without \`after\`, the next page has the events right before this one, also oldest first. For a plain array, \`X-Next-Cursor\` has it.`,
     query: z.object({
       ...pageQuery,
       after: queryInteger(0).optional(),
