@@ -28,7 +28,7 @@ export interface TimerPayloads {
   elicitation_deadline: Record<string, never>;
   /** For an attempt of a step, by its number. */
   step_timeout: { timeout_seconds: number };
-  /** For a message (by its id) that a prompt to an agent mentioned. */
+  /** For a message (by its id) that a prompt to an agent mentioned, or that the agent listed. */
   mail_unacknowledged: Record<string, never>;
   /** For a member with mail whose step is about to start or end. */
   mail_look: { run_num: number; member_id: string };

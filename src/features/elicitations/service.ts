@@ -41,9 +41,7 @@ export class Elicitations {
     this.#core = core;
   }
 
-  /**
-   * Elicitations that the caller may answer, newest first. Without a page: all pending ones, and the newest of the others.
-   */
+  /** Elicitations that the caller may answer, newest first. Without a page: see `pageOfRequests`. */
   list(
     caller: Caller,
     filter: { status?: ElicitationStatus | undefined; agent_id?: string | undefined },

@@ -20,7 +20,7 @@ export const limits = {
   mail_named_chars: 2_000,
   /** After this time, a run reports unacknowledged mail. */
   mail_unacknowledged_ms: 10 * 60 * 1000,
-  /** Wait before mail is offered again to a member that is between two prompts. */
+  /** Wait before mail is offered again to a member whose step is about to start or end. */
   mail_check_ms: 1_000,
   /** How long one request can wait for mail. */
   mail_wait_s_max: 60,

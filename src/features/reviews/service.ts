@@ -75,7 +75,7 @@ export class Reviews {
     this.#options = options;
   }
 
-  /** Reviews that the caller may answer, newest first. Without a page: all pending ones, and the newest of the others. */
+  /** Reviews that the caller may answer, newest first. Without a page: see `pageOfRequests`. */
   list(
     caller: Caller,
     filter: { status?: ReviewStatus | undefined; agent_id?: string | undefined },

@@ -208,7 +208,7 @@ test('exactly one of concurrent answers by leader and people counts, and the oth
   expect(acp.lines).toHaveLength(4);
 });
 
-test('a list without a page has all pending ones, and the newest of the rest', async () => {
+test('a list without a page has older pending ones, and the newest of the rest', async () => {
   await team();
   const { review, agent_id } = await request('hand');
   const agent = await fixture.get(agent_id);
