@@ -73,6 +73,8 @@ export const limits = {
   search_pause_ms_max: 1_000,
   /** Delay after an error of the search index. */
   search_retry_ms: 5_000,
+  /** Agents that a warning about unreadable segments names. */
+  search_reported_agents_max: 10,
   /** Length of the text around a search hit. */
   snippet_chars: 200,
   /** Uncompressed size of a sealed segment. */

@@ -14,9 +14,11 @@ import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
-import { SearchIndex } from './search-index.ts';
+import { SearchIndex, type Updated } from './search-index.ts';
 import { segmentReader } from './segment-storage.ts';
-import { spoilSegment, storedSegments } from './testing.ts';
+import { moveSegment, storedSegments } from './testing.ts';
+
+const finished: Updated = { unfinished: [], unreadable: [] };
 
 describe.each(stores)('$kind', ({ open: openStore, it }) => {
   let folder: string;
@@ -94,13 +96,13 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     const open = () => SearchIndex.open(path, reader, segmentReader(reader, join(folder, 'log')));
     const first = await open();
     expect(await first.stale()).toEqual(nums);
-    expect(await first.update(nums)).toEqual([]);
+    expect(await first.update(nums)).toEqual(finished);
     expect(await first.stale()).toEqual([]);
     await store.ingest(batch('agt_2', 'ses_2', 20, ['needle\n']));
     await store.write((tx) => resizeHead(tx, nums[2]!, 0, 3));
     const second = await open();
     expect(await second.stale()).toEqual([nums[1], nums[2]]);
-    expect(await second.update(nums)).toEqual([]);
+    expect(await second.update(nums)).toEqual(finished);
     expect(await (await open()).stale()).toEqual([]);
     const query = { text: 'needle', before: null, first_seq: 1, limit: 9 };
     const found = nums.map((agent_num) => second.find({ agent_num, ...query }));
@@ -110,7 +112,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     const third = await open();
     expect(third.find({ agent_num: nums[0]!, ...query })).toEqual([]);
     expect(await third.stale()).toEqual(nums);
-    expect(await third.update(nums)).toEqual([]);
+    expect(await third.update(nums)).toEqual(finished);
     expect(await (await open()).stale()).not.toContain(nums[0]);
     // After a restore, the same number may be another agent's.
     await store.write((tx) => recordRestore(tx, 2));
@@ -118,14 +120,14 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await reader.close();
   });
 
-  it('finishes an agent whose last events are no longer kept, or are damaged', async () => {
+  it('finishes an agent whose last events are no longer kept, and tries again if they are missing', async () => {
     await events.close();
     const sealing = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
     events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog, sealing });
     const expired = await addAgent(store, 'agt_1');
-    const damaged = await addAgent(store, 'agt_2');
+    const missing = await addAgent(store, 'agt_2');
     await addSession(store, expired, 'ses_1');
-    await addSession(store, damaged, 'ses_2');
+    await addSession(store, missing, 'ses_2');
     const status = { type: 'status', session_id: 'ses_1', ts_ms: 1, fields: { status: 'running' } } as const;
     await store.write((tx) => events.append(tx, 'agt_1', [status]));
     await store.ingest(batch('agt_1', 'ses_1', 0, ['needle\n', 'needle\n']));
@@ -137,16 +139,28 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await store.ingest(batch('agt_2', 'ses_2', 0, ['needle\n'], { ts_ms: 1 }));
     await events.runMaintenance();
     const [path] = await storedSegments(store, folder);
-    await spoilSegment(store, folder, path!, null);
+    await moveSegment(store, folder, path!, `${path}.gone`);
     const reader = await openReader(store.source);
     const segments = segmentReader(reader, join(folder, 'log'));
     const index = await SearchIndex.open(join(folder, 'search.db'), reader, segments);
-    let left = [expired, damaged];
-    for (let calls = 0; calls < 5; calls++) left = await index.update(left);
+    let left = [expired, missing];
+    const unreadable: string[] = [];
+    for (let calls = 0; calls < 5; calls++) {
+      const updated = await index.update(left);
+      left = updated.unfinished;
+      unreadable.push(...updated.unreadable);
+    }
     expect(left).toEqual([]);
+    expect(unreadable).toEqual(['agt_2']);
+    expect(await index.stale()).toEqual([missing]);
+    await moveSegment(store, folder, `${path}.gone`, path!);
+    expect(await index.update([missing])).toEqual(finished);
     expect(await index.stale()).toEqual([]);
+    expect(index.find({ agent_num: missing, text: 'needle', before: null, first_seq: 1, limit: 9 })).toEqual([
+      1,
+    ]);
     await store.ingest(batch('agt_1', 'ses_1', 14, ['needle\n']));
-    expect(await index.update([expired])).toEqual([]);
+    expect(await index.update([expired])).toEqual(finished);
     expect(index.find({ agent_num: expired, text: 'needle', before: null, first_seq: 1, limit: 9 })).toEqual([
       4,
     ]);

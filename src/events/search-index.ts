@@ -16,6 +16,7 @@ import { historyId } from '../store/plane-id.ts';
 import type { Store } from '../store/store.ts';
 import { History, type StoredRecord } from './history.ts';
 import { limits } from './limits.ts';
+import { segmentAfter } from './queries/segments.ts';
 import type { SegmentReader } from './segment.ts';
 
 export interface SearchRequest {
@@ -48,7 +49,20 @@ interface IndexEntry {
   text: string;
 }
 
+export interface Updated {
+  /** Numbers of the agents that have more events to index. */
+  unfinished: number[];
+  /** Ids of the agents whose next events are in a segment that cannot be read. */
+  unreadable: string[];
+}
+
 type Snapshots = Pick<Store, 'read'>;
+
+interface NewRecords {
+  records: StoredRecord[];
+  has_more: boolean;
+  unreadable_id?: string;
+}
 
 export class SearchIndex {
   readonly #db: DatabaseSync;
@@ -87,15 +101,17 @@ export class SearchIndex {
       .map(({ agent_num }) => agent_num);
   }
 
-  /** Indexes some new events of each agent; returns the agents that have more. */
-  async update(agent_nums: readonly number[]): Promise<number[]> {
+  /** Indexes some new events of each agent. */
+  async update(agent_nums: readonly number[]): Promise<Updated> {
     const unfinished: number[] = [];
+    const unreadable: string[] = [];
     // Agents share transactions: one for each of 50 agents costs 3.6 times as much CPU.
     let found: IndexEntry[] = [];
     let size = 0;
     for (const num of agent_nums) {
-      const { records, has_more } = await this.#newRecords(num);
+      const { records, has_more, unreadable_id } = await this.#newRecords(num);
       if (has_more) unfinished.push(num);
+      if (unreadable_id !== undefined) unreadable.push(unreadable_id);
       for (const { record } of records) {
         const text = plainText(record);
         found.push({ num, seq: record.seq, text });
@@ -112,7 +128,7 @@ export class SearchIndex {
       }
     }
     await this.#insert(found);
-    return unfinished;
+    return { unfinished, unreadable };
   }
 
   /** Numbers of matching events, newest first. */
@@ -155,7 +171,7 @@ export class SearchIndex {
   }
 
   /** The agent's next events that are not indexed yet. Only one batch, so that no agent waits for another's backlog. */
-  async #newRecords(num: number): Promise<{ records: StoredRecord[]; has_more: boolean }> {
+  async #newRecords(num: number): Promise<NewRecords> {
     const agent = await this.#reader.read((reader) => headWithId(reader, num));
     if (!agent) return { records: [], has_more: false };
     const known = this.#statement('SELECT seq FROM cursors WHERE agent_num = ?').get(num);
@@ -171,7 +187,12 @@ export class SearchIndex {
     for await (const records of this.#history.records({ num, id: agent.id }, cursor, options)) {
       return { records, has_more: records.at(-1)!.record.seq < agent.last_seq };
     }
-    // Retention deleted the remaining events up to the head, which was read before them, or their segment is damaged.
+    const segment = await this.#reader.read((reader) => segmentAfter(reader, num, cursor));
+    if (segment && segment.first_seq <= agent.last_seq) {
+      // Its blocks may be missing only for now, so the cursor stays. Later events, and the next start, try again.
+      return { records: [], has_more: false, unreadable_id: agent.id };
+    }
+    // Retention deleted the remaining events up to the head, which was read before them.
     this.#moveCursor(num, agent.last_seq);
     return { records: [], has_more: false };
   }

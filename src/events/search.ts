@@ -112,10 +112,14 @@ export class Search {
    */
   async #index(agents: number[]): Promise<number[]> {
     const begun_ms = performance.now();
-    const left = await this.#worker.call('index', agents);
+    const { unfinished, unreadable } = await this.#worker.call('index', agents);
+    if (unreadable.length > 0) {
+      const agent_ids = unreadable.slice(0, limits.search_reported_agents_max);
+      this.#log.warn({ agents: unreadable.length, agent_ids }, 'cannot read segments for the search index');
+    }
     const pause_ms = (performance.now() - begun_ms) * limits.search_pause_factor;
     await sleep(Math.min(pause_ms, limits.search_pause_ms_max), this.#stop.signal);
-    return left;
+    return unfinished;
   }
 
   async #touchStale(): Promise<void> {

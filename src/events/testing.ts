@@ -1,5 +1,5 @@
 /** What tests of the event log share. */
-import { readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Store } from '../store/store.ts';
 
@@ -53,5 +53,13 @@ export async function spoilSegment(
         ? tx.sql.updateTable('segment_blocks').set({ data }).where('path', '=', path)
         : tx.sql.deleteFrom('segment_blocks').where('path', '=', path),
     ),
+  );
+}
+
+/** Moves the blocks of a segment to another path, where no reader finds them, or back. */
+export async function moveSegment(store: Store, data_dir: string, from: string, to: string): Promise<void> {
+  if (store.files) return rename(join(data_dir, 'log', from), join(data_dir, 'log', to));
+  await store.write((tx) =>
+    tx.run(tx.sql.updateTable('segment_blocks').set({ path: to }).where('path', '=', from)),
   );
 }

@@ -35,7 +35,7 @@ const tasks = {
   seal: (request: SealRequest) => seal(reader, request, write),
   /** Agents whose index entries are out of date. Called once after a start. */
   stale: async (_: null) => (await search()).stale(),
-  /** Updates the index for these agents; returns those that have more to index. */
+  /** Updates the index for these agents. */
   index: async (agent_nums: number[]) => (await search()).update(agent_nums),
   search: async (request: SearchRequest) => (await search()).find(request),
   forget: async (agent_num: number) => (await search()).forget(agent_num),
