@@ -75,7 +75,8 @@ test('the end of a session whose start was withdrawn before it existed is not au
   let session_id = '';
   node.start = async (launch) => {
     session_id = launch.session_id;
-    node.reach = node.start = () => Promise.reject(problems.nodeUnreachable());
+    node.start = () => Promise.reject(problems.nodeUnreachable());
+    node.reach = () => Promise.reject(problems.nodeUnreachable());
     throw problems.nodeUnreachable();
   };
   await expect(fixture.agents.start(ANA, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
