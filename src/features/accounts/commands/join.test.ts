@@ -22,6 +22,9 @@ beforeEach(async () => {
       if (body.pin !== PIN)
         throw new Problem('unauthenticated', 'invalid_pin', 'invalid pin', { tries_left: --tries_left });
     },
+    createJoinChallenge: () => {
+      throw problems.notAllowed();
+    },
     join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
   });
   // The link is for browsers, and may lead through a proxy that does not run yet.
@@ -76,13 +79,16 @@ test.each([
   expect(ran).toMatchObject({ code: 0, stderr: `signed in to ${server.url} as ana\n` });
 });
 
+test.each([
+  ['join', ['--pin-file', 'pin'], 'svc: invalid pin; 2 tries left'],
+  ['join-link', [], 'svc: not allowed'],
+])('svc %s asks the plane on this machine, not the one of SVC_URL', async (command, options, answer) => {
+  writeFileSync(join(home, 'pin'), '1');
+  const ran = await run([command, ...options], { home, env: { SVC_URL: 'http://127.0.0.1:1' }, local });
+  expect(ran.stderr).toContain(answer);
+});
+
 test('svc join-link says how to get a link from a plane that listens on no loopback address', async () => {
-  await server.drain();
-  server = await openFakeHttp({
-    createJoinChallenge: () => {
-      throw problems.notAllowed();
-    },
-  });
   const { code, stderr } = await run(['join-link'], { home, local });
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^svc: not allowed\nsvc: .*restart it/)]);
 });

@@ -104,7 +104,8 @@ function addWhoami(program: Command, context: Context): void {
 
 function addJoin(program: Command, context: Context): void {
   const { io } = context;
-  remote(program, 'join', 'create the root user with the PIN from the first start')
+  withLocal(addJsonCommand(program, 'join', 'create the root user with the PIN from the first start'))
+    .option('--url <url>', "URL of the plane; default: that of --link-file, or of this machine's plane")
     .option('--link-file <file>', "file with the join link on its first line; default: this machine's link")
     .option('-u, --username <name>', 'name of the root user')
     .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
@@ -151,24 +152,28 @@ async function readPin(io: Io, open: Api, token: string, file: string | undefine
 
 function addJoinLink(program: Command, context: Context): void {
   const { io } = context;
-  remote(
-    program,
-    'join-link',
-    'show the link and PIN for creating the root user; run this as the user that runs svc',
-  ).action(async (options: Options) => {
-    const open = await openApi(context, options, await namedOrLocalUrl(context, options), null);
-    const { file } = await withExplanation(
-      open.call('createJoinChallenge', {}),
-      [problems.notAllowed().code],
-      async () => [
-        'svc creates a new link on request only if it listens on a loopback address; otherwise restart it to get one',
-      ],
-    );
-    const challenge = await readChallenge(file);
-    if (options.json) return printJson(io, challenge);
-    const { url, pin, expires_at } = challenge;
-    await printRecord(io, { open: url, pin, valid_until: expires_at }, options);
-  });
+  withLocal(
+    addJsonCommand(
+      program,
+      'join-link',
+      'show the link and PIN for creating the root user; run this as the user that runs svc',
+    ),
+  )
+    .option('--url <url>', "URL of this machine's plane; default: its listener's address")
+    .action(async (options: Options) => {
+      const open = await openApi(context, options, await urlOfThisMachine(context, options), null);
+      const { file } = await withExplanation(
+        open.call('createJoinChallenge', {}),
+        [problems.notAllowed().code],
+        async () => [
+          'svc creates a new link on request only if it listens on a loopback address; otherwise restart it to get one',
+        ],
+      );
+      const challenge = await readChallenge(file);
+      if (options.json) return printJson(io, challenge);
+      const { url, pin, expires_at } = challenge;
+      await printRecord(io, { open: url, pin, valid_until: expires_at }, options);
+    });
 }
 
 async function withToken(context: Context, url: string, options: LoginOptions): Promise<void> {
@@ -216,7 +221,7 @@ async function joinLink(context: Context, options: JoinOptions): Promise<{ url: 
       );
     }
     const { token } = JSON.parse(text);
-    return { url: await namedOrLocalUrl(context, options), token: String(token) };
+    return { url: await urlOfThisMachine(context, options), token: String(token) };
   }
   const link = await firstLine(io, options.linkFile);
   const token = /#t=([\w-]+)$/.exec(link)?.[1];
@@ -225,8 +230,10 @@ async function joinLink(context: Context, options: JoinOptions): Promise<{ url: 
   return { url: baseUrl(options.url ?? link.replace(/\/join#.*$/, '')), token };
 }
 
-/** `--url`, else `SVC_URL`, else the plane on this machine, also if the last sign-in was to another one. */
-async function namedOrLocalUrl(context: Context, options: Options): Promise<string> {
-  const named = options.url ?? (context.io.env.SVC_URL || undefined);
-  return named === undefined ? localUrl(context, options) : baseUrl(named);
+/**
+ * `--url`, else the plane on this machine. Not `SVC_URL` or that of the last sign-in, because they may name another plane, which
+ * must not get the token, the PIN and the password for this one.
+ */
+async function urlOfThisMachine(context: Context, options: Options): Promise<string> {
+  return options.url === undefined ? localUrl(context, options) : baseUrl(options.url);
 }
