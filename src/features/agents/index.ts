@@ -63,9 +63,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
     core: own,
     ...{ agents, lifecycle, forgetting, readSessionsOf: createSessionReader },
     routes: {
-      ...agentHandlers(agents, new AgentWaits(agents, core.feed), forgetting, () =>
-        core.nodes.main_folders(),
-      ),
+      ...agentHandlers(agents, new AgentWaits(agents, core), forgetting, () => core.nodes.main_folders()),
       stopAllAgents: ({ caller, body }) => stopAllAgents(own, agents, caller, body.grace_seconds * 1000),
       ...seenHandlers(new SeenMarks(own)),
       ...logHandlers({ agents, log: core.events }),

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
 import { ended } from '../../testing/scripted-node.ts';
+import { signIn, signOut } from '../../testing/sign-in.ts';
 import { sqliteTest } from '../../testing/test-store.ts';
 import { limits } from './limits.ts';
 import { AgentWaits } from './waiting.ts';
@@ -13,7 +14,8 @@ let fixture: FeaturesFixture;
 let waits: AgentWaits;
 beforeEach(async () => {
   fixture = await FeaturesFixture.make();
-  waits = new AgentWaits(fixture.agents, fixture.feed);
+  waits = new AgentWaits(fixture.agents, fixture);
+  await signIn(fixture.store, ANA, BEN);
 });
 afterEach(() => fixture.end());
 
@@ -66,6 +68,15 @@ test('a wait for an agent that is deleted ends with not found', async () => {
   const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, never);
   const refused = expect(waiting).rejects.toThrow('agent not found');
   await fixture.agents.delete(ANA, id, { force: false, delete_worktree: false });
+  await refused;
+});
+
+test('a wait that outlives the caller’s token is refused', async () => {
+  const { id, session_id } = await fixture.create({ start: true });
+  const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, never);
+  const refused = expect(waiting).rejects.toThrow('invalid token');
+  await signOut(fixture.store, ANA);
+  fixture.node.sendFact(session_id!, ended(0));
   await refused;
 });
 

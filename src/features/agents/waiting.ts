@@ -2,6 +2,8 @@
 
 import { problems } from '../../core/problem.ts';
 import type { Audience, Feed } from '../../events/feed.ts';
+import { requireLiveToken } from '../../store/live-tokens.ts';
+import type { Store } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { limits } from './limits.ts';
 import { type Agent, type AgentMilestone, hasReached } from './rules.ts';
@@ -10,16 +12,22 @@ import type { Agents } from './service.ts';
 export class AgentWaits {
   readonly #agents: Pick<Agents, 'get' | 'authorizeRead'>;
   readonly #feed: Pick<Feed, 'follow'>;
+  readonly #store: Pick<Store, 'read'>;
   #count = 0;
 
-  constructor(agents: Pick<Agents, 'get' | 'authorizeRead'>, feed: Pick<Feed, 'follow'>) {
+  constructor(
+    agents: Pick<Agents, 'get' | 'authorizeRead'>,
+    { feed, store }: { feed: Pick<Feed, 'follow'>; store: Pick<Store, 'read'> },
+  ) {
     this.#agents = agents;
     this.#feed = feed;
+    this.#store = store;
   }
 
   /**
    * Resolves to the record when the agent has reached the milestone or ended, when the time is up, or when the signal
-   * aborts. Throws `agent not found`, even if the agent is deleted in the meantime, and `too many callers wait for agents`.
+   * aborts. Throws `agent not found`, even if the agent is deleted in the meantime, `invalid token` if the caller's token was
+   * revoked before the answer, and `too many callers wait for agents`.
    *
    * @param wait_ms at most `limits.agent_wait_s_max` seconds
    */
@@ -39,12 +47,15 @@ export class AgentWaits {
     const changes = this.#feed.follow(concerns, 'start', ends);
     try {
       await changes.next();
-      for (;;) {
+      for (let is_over = false; ; ) {
         // Subscribe before reading the record, so that no change is missed.
         const change = changes.next();
         const agent = await this.#agents.get(caller, agent_id);
-        if (hasReached(agent, milestone) || hasReached(agent, 'ended')) return agent;
-        if ((await change).done) return await this.#agents.get(caller, agent_id);
+        if (is_over || hasReached(agent, milestone) || hasReached(agent, 'ended')) {
+          await this.#store.read((reader) => requireLiveToken(reader, caller));
+          return agent;
+        }
+        is_over = (await change).done === true;
       }
     } finally {
       this.#count--;

@@ -6,6 +6,7 @@ import { rfc3339 } from '../../base/clock.ts';
 import { filesOf, type Reader } from '../../store/store.ts';
 import { committedCalls } from '../../testing/committed-calls.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { signIn } from '../../testing/sign-in.ts';
 import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
 import { sqliteTest } from '../../testing/test-store.ts';
 import { listAgents } from '../agents/queries/agents.ts';
@@ -110,7 +111,8 @@ test('the agent’s record and the fleet feed say that its step waits, until it 
       .filter(([kind]) => kind === 'agent')
       .map(([, , record]) => record as Record<string, unknown>)
       .map(({ id, pending_questions, needs_you }) => ({ id, pending_questions, needs_you }));
-  const waits = new AgentWaits(fixture.agents, fixture.feed);
+  const waits = new AgentWaits(fixture.agents, fixture);
+  await signIn(fixture.store, ANA);
   const needed = waits.until(ANA, a!.agent_id!, 'needs_you', 60_000, new AbortController().signal);
   await command(run_id, 'a', question('Which title?'));
   const asks = { id: a!.agent_id, pending_questions: 1, needs_you: 'question' };
