@@ -10,6 +10,7 @@ import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import type { Retention, Sealing } from './maintenance.ts';
+import { OutputMissing } from './output.ts';
 import { type Frame, parseFrames, spoilSegment, storedSegments } from './testing.ts';
 
 const HOUR = 60 * 60 * 1000;
@@ -230,7 +231,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
       for await (const part of reading) text += part.toString();
       return text;
     })();
-    await expect(rest).rejects.toThrow('bytes 12 to 26 of stdout are missing');
+    await expect(rest).rejects.toThrow(new OutputMissing('bytes 12 to 26 of stdout are missing'));
     expect((await events.output('agt_1', 'ses_1', stream)).lost_bytes).toBe(26);
   });
 
@@ -399,6 +400,8 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     const garbage = Buffer.from('garbage garbage garbage garbage garbage');
     await spoilSegment(store, folder, path!, garbage);
     expect((await replay(0, 6))[0]!.data).toMatchObject({ code: 'events_truncated', first_available: 6 });
+    const { read, size_bytes } = await events.output('agt_1', 'ses_1', null);
+    await expect(read(0, size_bytes).next()).rejects.toThrow(OutputMissing);
     await spoilSegment(store, folder, path!, null);
     expect(ids(await replay(2, 6))).toEqual([5, 6]);
   });

@@ -23,11 +23,15 @@ export interface Output {
   /** Bytes before position 0 that are no longer kept. */
   lost_bytes: number;
   /**
-   * Yields bytes `from` (inclusive) to `to` (exclusive), none of which was written after the output was opened. Throws if
-   * bytes before the last one are missing, because retention has deleted them meanwhile or their segment is damaged.
+   * Yields bytes `from` (inclusive) to `to` (exclusive), none of which was written after the output was opened. Throws
+   * `OutputMissing` if bytes before the last one are missing, because retention has deleted them meanwhile or their segment
+   * is damaged.
    */
   read(from: number, to: number): AsyncGenerator<Buffer>;
 }
+
+/** Some of an output cannot be read, and perhaps never again. */
+export class OutputMissing extends Error {}
 
 interface Target {
   agent: AgentRef;
@@ -100,9 +104,10 @@ interface ReadPosition {
   next: Record<StreamName, number>;
 }
 
-/** Moves the position of a stream from `from` to `to`. Throws if `from` is not where it is. */
+/** Moves the position of a stream from `from` to `to`. Throws `OutputMissing` if `from` is not where it is. */
 function advance({ next }: ReadPosition, stream: StreamName, from: number, to: number): void {
-  if (next[stream] !== from) throw new Error(`bytes ${next[stream]} to ${from} of ${stream} are missing`);
+  if (next[stream] !== from)
+    throw new OutputMissing(`bytes ${next[stream]} to ${from} of ${stream} are missing`);
   next[stream] = to;
 }
 
@@ -192,7 +197,7 @@ class OutputReader {
           continue;
         }
         const frames = await opened?.read(block);
-        if (!frames) throw new Error(`a block of ${segment.path} cannot be read`);
+        if (!frames) throw new OutputMissing(`a block of ${segment.path} cannot be read`);
         for (const piece of this.#pieces(frames, block, position.after)) {
           const part = this.#take(piece, position);
           if (part) yield part;

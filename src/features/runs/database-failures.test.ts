@@ -1,5 +1,6 @@
 /** Failures of the database must not become the outcome of a step. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { OutputMissing } from '../../events/output.ts';
 import { storageFailed } from '../../store/problems.ts';
 import { FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { beginRun, plainMember, stepsOfRun, untilRun } from '../../testing/team-runs.ts';
@@ -32,6 +33,26 @@ test('a step does not fail if its output cannot be read for a moment', async () 
   await untilRun(fixture, run_id, 'completed');
   expect(read).toHaveBeenCalledTimes(2);
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ output: 'printed', attempt: 1 });
+});
+
+test('a step completes with what can be read of its output, and its agent’s log says so', async () => {
+  const read = fixture.log.output.bind(fixture.log);
+  vi.spyOn(fixture.log, 'output').mockImplementation(async (...args) => ({
+    ...(await read(...args)),
+    // As of a damaged segment.
+    // biome-ignore lint/correctness/useYield: it always fails
+    async *read() {
+      throw new OutputMissing('a block cannot be read');
+    },
+  }));
+  const run_id = await beginRun(fixture, spec);
+  const id = await nextSession();
+  fixture.node.write(id, Buffer.from('printed'));
+  fixture.node.end(id, 0);
+  await untilRun(fixture, run_id, 'completed');
+  const { a } = await stepsOfRun(fixture, run_id);
+  expect(a).toMatchObject({ output: 'printed', attempt: 1 });
+  expect(await fixture.errors(a!.agent_id!)).toEqual(['output_incomplete']);
 });
 
 test('the output of a step is not removed before it is read, although its node links again', async () => {

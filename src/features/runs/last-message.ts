@@ -5,7 +5,7 @@ import { readTurnEnd } from '../../acp/entries.ts';
 import { asRecord, asString } from '../../acp/json.ts';
 import { readUpdate } from '../../acp/updates.ts';
 import { limits } from '../../base/limits.ts';
-import type { EventRecord } from '../../core/event.ts';
+import type { EventRecord, EventType } from '../../core/event.ts';
 import { isFault } from '../../core/problem.ts';
 import type { EventLog } from '../../events/log.ts';
 
@@ -31,7 +31,7 @@ export async function lastMessage(
   let chars = 0;
   let inside = false;
   try {
-    for await (const event of backwards(log, agent_id)) {
+    for await (const event of backwards(log, agent_id, 'acp_event')) {
       if (event.direction === 'to_agent') {
         // This is the prompt that started the turn.
         if (inside && event.method === AGENT_METHODS.session_prompt) break;
@@ -56,11 +56,15 @@ export async function lastMessage(
   return chunks.reverse().join('').slice(-limits.step_output_bytes_max).toWellFormed();
 }
 
-/** The ACP messages in both directions, newest first. */
-async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<EventRecord> {
+/** All events of a type, newest first. */
+export async function* backwards(
+  log: Pick<EventLog, 'page'>,
+  agent_id: string,
+  type: EventType,
+): AsyncGenerator<EventRecord> {
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const limit = limits.page_items_max;
-    const { events, has_more } = await log.page(agent_id, { before, limit, types: ['acp_event'] });
+    const { events, has_more } = await log.page(agent_id, { before, limit, types: [type] });
     yield* events.toReversed();
     if (!has_more) return;
     before = events[0]!.seq;

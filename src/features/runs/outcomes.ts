@@ -4,9 +4,8 @@
  */
 import { failpoint } from '../../base/failpoint.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { isFault, isTemporary, Problem, problems } from '../../core/problem.ts';
+import { isTemporary, Problem, problems } from '../../core/problem.ts';
 import { type Exit, START_INTERRUPTED } from '../../core/session.ts';
-import type { EventLog } from '../../events/log.ts';
 import { lastOutputText } from '../../store/event-rows/read.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers, FactPayloads } from '../../work/facts.ts';
@@ -17,6 +16,7 @@ import { findAgent, findSession, type SessionRow } from '../agents/queries/agent
 import { deletePrompt, findPrompt } from '../conversations/queries.ts';
 import type { Attempts, Outcome } from './attempts.ts';
 import { lastMessage } from './last-message.ts';
+import { lastStdout } from './last-stdout.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
 import {
@@ -99,7 +99,10 @@ export class Outcomes {
         const { lane: session_id, node_id } = intent;
         await this.#complete(intent, async ({ agent_id }) => {
           const left = await this.#stepOutput(node_id, session_id);
-          return readOutput(left ?? (await lastStdout(this.#core.events, agent_id, session_id)));
+          if (left) return readOutput(left);
+          const { bytes, missing } = await lastStdout(this.#core.events, agent_id, session_id);
+          if (missing !== null) await this.#reportMissing(agent_id, session_id, missing);
+          return readOutput(bytes);
         });
         failpoint('step_collected');
       },
@@ -133,6 +136,12 @@ export class Outcomes {
       await this.#attempts.end(tx, attempt_num, outcome);
       await outbox.complete(tx, intent);
     });
+  }
+
+  async #reportMissing(agent_id: string, session_id: string, missing: string): Promise<void> {
+    const error = `the step ends with the part of its output that can be read: ${missing}`;
+    const { store, records } = this.#core;
+    await store.write((tx) => records.logError(tx, agent_id, session_id, 'output_incomplete', error));
   }
 
   /**
@@ -279,18 +288,4 @@ function toOutcome(session: SessionRow | undefined, status: string, message: str
     default:
       return { kind: 'unknown', reason: UNKNOWN };
   }
-}
-
-async function lastStdout(log: EventLog, agent_id: string, session_id: string): Promise<Uint8Array> {
-  const parts: Buffer[] = [];
-  try {
-    const output = await log.output(agent_id, session_id, 'stdout');
-    const { size_bytes } = output;
-    const from = Math.max(0, size_bytes - limits.step_stdout_bytes);
-    for await (const part of output.read(from, size_bytes)) parts.push(part);
-  } catch (error) {
-    // The agent was deleted in the meantime, together with its log.
-    if (isFault(error)) throw error;
-  }
-  return Buffer.concat(parts);
 }
