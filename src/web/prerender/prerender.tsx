@@ -7,7 +7,8 @@
 import './browser.ts';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, RouterProvider } from '@tanstack/react-router';
-import { renderToStaticMarkup } from 'react-dom/server';
+import type { ReactNode } from 'react';
+import { renderToPipeableStream, renderToStaticMarkup } from 'react-dom/server';
 import { queries } from '../api/queries.ts';
 import { session } from '../api/session.ts';
 import { router } from '../router.tsx';
@@ -50,13 +51,22 @@ async function render(path: string, viewer: Viewer): Promise<string> {
     scrollRestoration: false,
   } as Parameters<typeof router.update>[0]);
   await router.load();
-  const html = renderToStaticMarkup(
+  const app = (
     <QueryClientProvider client={queries}>
       <RouterProvider router={router} />
-    </QueryClientProvider>,
+    </QueryClientProvider>
   );
+  await check(app);
+  const html = renderToStaticMarkup(app);
   // Its timers would keep the build running.
   queries.clear();
   // The policy forbids styles in the HTML, and fields without function must not take the focus.
   return html.replaceAll(/ (style|autofocus)="[^"]*"/g, '');
+}
+
+/** Throws if a component fails: `renderToStaticMarkup` would silently leave out all of the screen around it. */
+function check(app: ReactNode): Promise<void> {
+  return new Promise((resolve, reject) => {
+    renderToPipeableStream(app, { onError: reject, onAllReady: resolve });
+  });
 }

@@ -54,7 +54,9 @@ export function subscribeDrafts(listener: () => void): () => void {
 /** A draft and its setter; an empty text removes it. `key` names its purpose, such as `prompt.agt_1`. */
 export function useDraft(key: string): [string, SetDraft] {
   const place = placeOf(useSession(), key);
-  const text = useSyncExternalStore(subscribeDrafts, () => getDraft(place));
+  const read = () => getDraft(place);
+  // The build renders first screens, which needs the third argument.
+  const text = useSyncExternalStore(subscribeDrafts, read, read);
   const set: SetDraft = useCallback((next) => setDraft(place, next), [place]);
   return [text, set];
 }
