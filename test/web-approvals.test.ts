@@ -241,6 +241,20 @@ browserTest('a rejection whose response is lost does not offer to send its messa
   await page.unroute('**/respond');
 });
 
+browserTest('a message is kept if the user goes back and rejects without it', async () => {
+  const review = await requestReview('npm publish');
+  const page = await openApprovals(`?review=${review.id}`);
+  await untilRead(page);
+  await card(page, 'npm publish').getByRole('button', { name: 'Reject with message' }).click();
+  await page.getByRole('textbox', { name: 'Message, sent as the next prompt' }).fill('Too risky');
+  await page.getByRole('button', { name: 'Back' }).click();
+  await card(page, 'npm publish').getByRole('button', { name: 'Reject', exact: true }).click();
+  await card(page, 'Reject · ana').getByText('Too risky').waitFor();
+  await page.goto(`${plane.url}/agents/${review.agent_id}/conversation`);
+  await page.getByText('Your message was not sent:').waitFor();
+  await page.getByText('Too risky').waitFor();
+});
+
 browserTest(
   'what is typed into a field that somebody else’s answer removes does not act on the page',
   async () => {

@@ -25,7 +25,6 @@ import { Evidence } from './evidence.tsx';
 import { RejectForm, type RejectionDraft, UnsentMessage, useRejectionDraft } from './reject.tsx';
 import {
   isLasting,
-  isRejectedBy,
   optionGroups,
   outcomeText,
   type ReviewView,
@@ -54,13 +53,15 @@ export const ReviewCard = memo(function ReviewCard({
   const online = useOnline();
   const { call, options, settled } = review;
   const [rejecting, setRejecting] = useState(false);
-  const draft = useRejectionDraft(review.review_id, isRejectedBy(review, me));
-  const [, setMessage] = draft;
+  const draft = useRejectionDraft(review);
   const answer = useAnswer(review, (reply) => {
-    if (reply.type === 'option') setMessage((now) => (now.trim() === reply.message ? '' : now));
+    if (reply.type === 'option') draft.setText((now) => (now.trim() === reply.message ? '' : now));
+    draft.setSent('');
   });
   const give = (reply: Reply) => {
-    if (online && !answer.isPending) answer.mutate(reply);
+    if (!online || answer.isPending) return;
+    draft.setSent((reply.type === 'option' && reply.message) || '');
+    answer.mutate(reply);
   };
   const closeForm = (event: KeyboardEvent<HTMLElement>) => {
     event.preventDefault();
@@ -104,9 +105,7 @@ export const ReviewCard = memo(function ReviewCard({
       {settled ? (
         <>
           <Settled review={review} agent={agent} named={named} me={me} />
-          {!answer.isPending && answer.data !== true && (
-            <UnsentMessage agent_id={review.agent_id} draft={draft} />
-          )}
+          {!answer.isPending && <UnsentMessage agent_id={review.agent_id} draft={draft} />}
         </>
       ) : (
         <OpenReview

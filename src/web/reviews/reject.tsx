@@ -4,26 +4,39 @@ import type { Option } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
 import { useAct } from '../api/act.ts';
 import { call } from '../api/client.ts';
+import { useSession } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { type SetDraft, unlessSent, useDraft } from '../ui/drafts.ts';
 import { inputClass } from '../ui/field.tsx';
 import { hasModifier, isComposing } from '../ui/keys.ts';
 import { ActionError } from '../ui/states.tsx';
+import { isMessageSent, type ReviewView } from './review-view.ts';
 
 /** The message: a draft until it is sent. */
-export type RejectionDraft = readonly [text: string, setText: SetDraft];
+export interface RejectionDraft {
+  text: string;
+  setText: SetDraft;
+  /** For each answer that the user sends: its message, or an empty text. */
+  setSent: (message: string) => void;
+}
 
-export function useRejectionDraft(review_id: string, is_sent = false): RejectionDraft {
-  const [text, setText] = useDraft(`reject.${review_id}`);
-  // It went with the answer, even if the response was lost.
+export function useRejectionDraft(
+  review: Pick<ReviewView, 'review_id' | 'settled' | 'options'>,
+): RejectionDraft {
+  const me = useSession()?.user.username ?? null;
+  const [text, setText] = useDraft(`reject.${review.review_id}`);
+  const [last_sent, setSent] = useDraft(`reject.${review.review_id}.sent`);
+  const is_sent = isMessageSent(review, me, { text, last_sent });
+  const is_over = review.settled !== null && (is_sent || text === '');
   useEffect(() => {
-    if (is_sent && text !== '') setText('');
-  }, [is_sent, text, setText]);
-  return [is_sent ? '' : text, setText];
+    if (is_sent) setText('');
+    if (is_over) setSent('');
+  }, [is_sent, is_over, setText, setSent]);
+  return { text: is_sent ? '' : text, setText, setSent };
 }
 
 export function RejectForm({
-  draft: [text, setText],
+  draft: { text, setText },
   option,
   disabled,
   onSend,
@@ -77,14 +90,14 @@ export function RejectForm({
 }
 
 /** The message for a review whose card is gone. */
-export function UnsentDraft({ agent_id, review_id }: { agent_id: string; review_id: string }) {
-  return <UnsentMessage agent_id={agent_id} draft={useRejectionDraft(review_id)} />;
+export function UnsentDraft({ review }: { review: ReviewView }) {
+  return <UnsentMessage agent_id={review.agent_id} draft={useRejectionDraft(review)} />;
 }
 
-/** A message that was not sent, because somebody else answered first. */
+/** A message that was not sent: somebody else answered first, or the user answered without it. */
 export function UnsentMessage({
   agent_id,
-  draft: [text, setText],
+  draft: { text, setText },
 }: {
   agent_id: string;
   draft: RejectionDraft;

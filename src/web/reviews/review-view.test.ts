@@ -8,7 +8,7 @@ import { pathInFolder, relativePath } from './paths.ts';
 import {
   commonOptions,
   findCommand,
-  isRejectedBy,
+  isMessageSent,
   optionGroups,
   outcomeText,
   requesterText,
@@ -123,12 +123,16 @@ test('a shortened record says what it lacks, unless the log has all of it', () =
   expect(no_log).toMatchObject({ omitted: ['content'], call: { content_cut: 0 } });
 });
 
-test('a message went with an answer if the same user rejected the request', () => {
+test('a message went with an answer if the same user rejected the request with it', () => {
   const offered = [...options, { option_id: 'n', name: 'Reject', kind: 'reject_once' }];
-  const sent = (fields: Partial<ReviewRecord>, me: string | null = 'ana') =>
-    isRejectedBy(toReviewView(review({ options: offered, ...fields })), me);
+  const message = { text: ' No ', last_sent: 'No' };
+  const sent = (fields: Partial<ReviewRecord>, me: string | null = 'ana', of = message) =>
+    isMessageSent(toReviewView(review({ options: offered, ...fields })), me, of);
   const rejected = { status: 'answered', option_id: 'n', answered_by: 'ana' } as const;
   expect(sent(rejected)).toBe(true);
+  // Typed, but rejected without it, here or on another device.
+  expect(sent(rejected, 'ana', { text: 'No', last_sent: '' })).toBe(false);
+  expect(sent(rejected, 'ana', { text: 'No, and more', last_sent: 'No' })).toBe(false);
   expect(sent(rejected, 'leo')).toBe(false);
   expect(sent(rejected, null)).toBe(false);
   expect(sent({ ...rejected, option_id: 'a' })).toBe(false);

@@ -112,10 +112,18 @@ export function rejection({ options }: Pick<ReviewView, 'options'>): Option | un
   return options.find(({ kind }) => kind === 'reject_once');
 }
 
-/** Whether this user rejected it, so that a message of theirs went with the answer. */
-export function isRejectedBy({ settled, options }: ReviewView, me: string | null): boolean {
+/**
+ * Whether the message of this user went with the answer, even if the response was lost. `last_sent`: what they have last sent
+ * with a rejection. Without it, a rejection says nothing about the message: they may have rejected without it.
+ */
+export function isMessageSent(
+  { settled, options }: Pick<ReviewView, 'settled' | 'options'>,
+  me: string | null,
+  message: { text: string; last_sent: string },
+): boolean {
   if (settled?.type !== 'chosen' || me === null || settled.by !== me) return false;
-  return settled.option === rejection({ options })?.name;
+  if (settled.option !== rejection({ options })?.name) return false;
+  return message.last_sent !== '' && message.text.trim() === message.last_sent;
 }
 
 /** The text of a settled card. `me`: the username of the viewer. */

@@ -2,8 +2,8 @@
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 import type { Permission } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
-import { useSession } from '../../../api/session.ts';
 import { UnsentDraft } from '../../../reviews/reject.tsx';
+import { viewOfItem } from '../../../reviews/review-view.ts';
 import { tookText } from '../../../ui/time.tsx';
 import { takeLeftCard } from '../../../waiting/focus.ts';
 
@@ -40,10 +40,9 @@ function whoAndWhen({ answered_by, ts, settled_ts }: Permission): string {
   return ` ${by}${settled_ts === null ? '' : ` after ${tookText(settled_ts - ts)}`}`;
 }
 
-/** What the user wrote to reject a review that somebody else has answered meanwhile. */
+/** What the user wrote to reject a review that was answered without it. */
 export function UnsentReply({ item, agent_id }: { item: Permission; agent_id: string }) {
-  const me = useSession()?.user.username;
-  return item.answered_by === me ? null : <UnsentDraft agent_id={agent_id} review_id={item.review_id} />;
+  return <UnsentDraft review={viewOfItem(item, agent_id, undefined)} />;
 }
 
 /** The focus stays where a card was when the card gives way to a note. */
