@@ -267,6 +267,12 @@ browserTest('a task whose assignee has left the team can still be edited', async
   await page.getByRole('button', { name: 'New task' }).click();
   expect(await dialog.getByLabel('Team').locator('option:checked').textContent()).toBe('left');
   expect(await assignee.inputValue()).toBe('lead');
+
+  // The team alone is no draft: the page of another team offers that one.
+  await assignee.selectOption('');
+  await page.goto(`${plane.url}/tasks?team=${team_id}`);
+  await page.getByRole('button', { name: 'New task' }).click();
+  expect(await dialog.getByLabel('Team').inputValue()).toBe(team_id);
   expect(errors).toEqual([]);
 });
 
@@ -300,6 +306,11 @@ browserTest('a conflicting edit shows both versions and loses neither', async ()
   expect(await page.getByLabel('Title').inputValue()).toBe('Paint it black');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await dialog.getByText('task changed concurrently; reload and retry').waitFor();
+  await dialog.getByText('Two coats').waitFor();
+  // A page that does not show the other change does not overwrite it, even though it has the same draft.
+  await page.reload();
+  await page.getByRole('button', { name: 'Edit task' }).click();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await dialog.getByText('Two coats').waitFor();
   await dialog.getByRole('button', { name: 'Use theirs' }).click();
   expect(await page.getByLabel('Title').inputValue()).toBe('Paint it blue');

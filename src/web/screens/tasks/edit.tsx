@@ -16,6 +16,7 @@ import {
   assigneeChoices,
   type EditedFields,
   type Fields,
+  isBegun,
   type NewFields,
   toBody,
   toChanges,
@@ -34,11 +35,15 @@ export function NewTask({
   onCreated: (task: TaskRecord) => void;
 }) {
   const queries = useQueryClient();
+  const preset = team_id ?? teams[0]!.id;
   const [fields, setFields] = useFields<NewFields>('task.new', {
-    team_id: team_id ?? teams[0]!.id,
+    team_id: preset,
     ...{ title: '', description: '', assignee: '' },
   });
-  const team = teams.find(({ id }) => id === fields.team_id) ?? teams[0]!;
+  const [chosen, setChosen] = useState(isBegun(fields) ? fields.team_id : preset);
+  // Without any other field, the team of the draft is the one of another page.
+  const current = isBegun(fields) ? fields.team_id : chosen;
+  const team = teams.find(({ id }) => id === current) ?? teams[0]!;
   const keyOf = useActKey();
   const create = useMutation({
     mutationFn: () => {
@@ -57,7 +62,7 @@ export function NewTask({
       <TaskForm
         team={team}
         fields={fields}
-        onChange={setFields}
+        onChange={(next) => setFields({ team_id: team.id, ...next })}
         error={create.error}
         busy={create.isPending}
         label={create.isPending ? 'Creating…' : 'Create task'}
@@ -69,7 +74,10 @@ export function NewTask({
               <Select
                 {...control}
                 value={team.id}
-                onChange={(id) => setFields({ team_id: id, assignee: '' })}
+                onChange={(id) => {
+                  setChosen(id);
+                  setFields({ team_id: id, assignee: '' });
+                }}
                 choices={teams.map(({ id, name }) => ({ value: id, label: name }))}
               />
             )}
@@ -102,8 +110,10 @@ export function EditTask({
   latest.current = fields;
   const save = useMutation({
     mutationFn: (sent: EditedFields) => {
-      const { team_id, id } = task;
-      return call('updateTask', { params: { team_id, task_id: id }, body: toChanges(base, sent) });
+      const params = { team_id: task.team_id, task_id: task.id };
+      // The draft keeps its version: other tabs have it too, and do not show the other change.
+      const version = theirs ? String(theirs.version) : sent.version;
+      return call('updateTask', { params, body: toChanges(base, { ...sent, version }) });
     },
     onSuccess: (saved, sent) => {
       putTask(queries, saved);
@@ -120,7 +130,7 @@ export function EditTask({
       const now = await refetchAfterConflict(queries, task, error).catch(() => null);
       if (!now) return;
       // Keep the user's fields, including those that were equal to the old version.
-      setFields({ ...latest.current, version: String(now.version) });
+      setFields(latest.current);
       setTheirs(now);
       setBase(now);
     },

@@ -15,6 +15,11 @@ export interface NewFields extends Fields {
   team_id: string;
 }
 
+/** Whether the user has begun a new task. Otherwise its draft is only the team that they have looked at. */
+export function isBegun({ title, description, assignee }: Fields): boolean {
+  return title !== '' || description !== '' || assignee !== '';
+}
+
 export interface EditedFields extends Fields {
   /** The version that the user started to edit, not the latest one. */
   version: string;
