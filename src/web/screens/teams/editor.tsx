@@ -16,22 +16,14 @@ import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { storeDraft, useDraft } from '../../ui/drafts.ts';
 import { inputClass } from '../../ui/field.tsx';
-import { useIsHere } from '../../ui/here.ts';
+import { useIsHere, useIsShown } from '../../ui/here.ts';
 import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Segmented } from '../../ui/segmented.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { Conflict } from './conflict.tsx';
-import {
-  type Doc,
-  drawable,
-  formatDocument,
-  isObject,
-  type Path,
-  parse,
-  placeMembers,
-  write,
-} from './document.ts';
+import { type Doc, drawable, formatDocument, type Path, parse, placeMembers, write } from './document.ts';
+import { readDraft, type Saving, toDraft, unsaved } from './draft.ts';
 import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
 
@@ -43,11 +35,6 @@ const panes = [
 interface ShownFault extends Fault {
   /** The form has a field with this path, which shows the message. */
   has_field: boolean;
-}
-
-interface Saving {
-  text: string;
-  version: number | null;
 }
 
 /** The key of the draft of a team that exists. */
@@ -68,6 +55,7 @@ export function Editor({
   const queries = useQueryClient();
   const navigate = useNavigate();
   const isHere = useIsHere();
+  const isShown = useIsShown();
   const online = useOnline();
   const { data: nodes = [] } = useQuery(nodesQuery);
   const [held, setHeld] = useDraft(draft);
@@ -95,22 +83,24 @@ export function Editor({
     setFault(null);
   };
 
-  const latest = useRef(text);
-  latest.current = text;
   const save = useAct(
     (saving: Saving, idempotency_key) => send(team, placed(saving, nodes), idempotency_key),
     (saved, sent) => {
       queries.setQueryData(keys.team(saved.id), saved);
       // The records of tasks contain the key.
       void queries.invalidateQueries(saved.key === team?.key ? { queryKey: keys.teams } : {});
-      discard();
-      // Keep what was typed in the meantime, because it has not been saved.
-      const unsaved = latest.current !== sent.text;
-      if (unsaved && team) setText(latest.current, saved.version);
-      else if (unsaved) storeDraft(teamDraft(saved.id), toDraft(latest.current, saved.version));
-      if (!isHere()) return showToast(saved.name, team ? 'The team was saved' : 'The team was created');
+      // Keep what was typed in the meantime, also after leaving this page and coming back: it has not been saved.
+      let rest = '';
+      setHeld((now) => {
+        rest = unsaved(now, sent.text, saved.version);
+        return team ? rest : '';
+      });
+      if (rest !== '' && !team) storeDraft(teamDraft(saved.id), rest);
+      setFault(null);
+      if (!isHere() || !isShown())
+        return showToast(saved.name, team ? 'The team was saved' : 'The team was created');
       const params = { team_id: saved.id };
-      if (!unsaved) void navigate({ to: '/teams/$team_id', params });
+      if (rest === '') void navigate({ to: '/teams/$team_id', params });
       else if (!team) void navigate({ to: '/teams/$team_id/edit', params, replace: true });
     },
   );
@@ -287,22 +277,6 @@ function findField(path: Path, message: string): ShownFault {
 
 function findControl(path: Path): HTMLElement | null {
   return document.querySelector<HTMLElement>(`[data-path="${CSS.escape(pathKey(path))}"]`);
-}
-
-function toDraft(text: string, version: number | null): string {
-  return JSON.stringify({ version, text } satisfies Saving);
-}
-
-function readDraft(held: string): Saving | null {
-  if (held === '') return null;
-  try {
-    const value = JSON.parse(held) as Partial<Saving>;
-    return isObject(value) && typeof value.text === 'string'
-      ? { text: value.text, version: typeof value.version === 'number' ? value.version : null }
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 /** Without a main node, the service has no default for the nodes of members if there are several. */
