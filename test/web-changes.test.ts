@@ -172,6 +172,10 @@ browserTest('a comment that is being written stays with its line while the file 
   await page.getByText('Line 1 is now line 3.').waitFor();
   expect(await box.inputValue()).toBe('Why not a sum?');
   await expect.poll(() => box.and(page.locator(':focus')).count()).toBe(1);
+  // The line that has its old number now does not get the text.
+  await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
+  await expect.poll(() => box.and(page.locator(':focus')).count()).toBe(1);
+  await page.getByText('Line 1 is now line 3.').waitFor();
   await write('// first', 'line 2');
   await refresh();
   await page.getByText('This line is no longer part of the diff: const total = 0;').waitFor();

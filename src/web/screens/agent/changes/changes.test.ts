@@ -110,6 +110,15 @@ describe('a comment that is being written while the file changes', () => {
     const gone = withAnchored(list, { ...put, now: null });
     expect(gone).toEqual([{ ...quoted, first: 8, line: 9 }, comment(3, 'Other')]);
   });
+
+  test('keeps a comment on the line that its line has moved to', () => {
+    const open = anchorAt(before, { side: 'new', line: 9 });
+    const there = comment(19, 'Mine', { path: 'a b.ts', first: 17, code: 'three lines' });
+    const put = { path: 'a b.ts', open, text: 'Why?', now: { side: 'new', line: 19 } as const };
+    expect(withAnchored([there], { ...put, first: 8 })).toEqual([{ ...there, text: 'Mine\n\nWhy?' }]);
+    const longer = { first: 16, line: 19, text: 'Mine\n\nWhy?' };
+    expect(withAnchored([there], { ...put, first: 6 })).toMatchObject([longer]);
+  });
 });
 
 describe('hidden lines of a diff', () => {

@@ -1,6 +1,6 @@
 /** A comment on one line or several: a draft, or one that waits to be sent. */
 import { Pencil, Trash2 } from 'lucide-react';
-import { type KeyboardEvent, type RefObject, useId, useLayoutEffect, useRef, useState } from 'react';
+import { type KeyboardEvent, type RefObject, useId, useLayoutEffect, useState } from 'react';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
@@ -22,14 +22,16 @@ export interface CommentBoxProps {
   note: string | null;
   /** Focuses the box if it is set. The box sets it if it has the focus when it is removed: its line may have moved. */
   caret: RefObject<Caret | null>;
+  /** Refers to the field for the text. */
+  field: RefObject<HTMLTextAreaElement | null>;
   /** `first`: undefined for a comment on one line. */
   onDone: (text: string, first: number | undefined) => void;
   onCancel: () => void;
 }
 
 export function CommentBox(props: CommentBoxProps) {
-  const { name, line, first_min, before, note, caret, onDone, onCancel } = props;
-  const field = useKeptCaret(caret);
+  const { name, line, first_min, before, note, caret, field, onDone, onCancel } = props;
+  useKeptCaret(caret, field);
   const [draft, setDraft] = useDraft(`comment.${name}`);
   const [from_draft, setFrom] = useDraft(`comment.${name}.from`);
   // Editing starts from the saved comment, unless there is a draft.
@@ -92,8 +94,7 @@ export function CommentBox(props: CommentBoxProps) {
 }
 
 /** Keeps the focus and the caret of a field that is removed and added again. */
-function useKeptCaret(caret: RefObject<Caret | null>): RefObject<HTMLTextAreaElement | null> {
-  const field = useRef<HTMLTextAreaElement>(null);
+function useKeptCaret(caret: RefObject<Caret | null>, field: RefObject<HTMLTextAreaElement | null>): void {
   useLayoutEffect(() => {
     const own = field.current!;
     if (caret.current !== null) {
@@ -108,8 +109,7 @@ function useKeptCaret(caret: RefObject<Caret | null>): RefObject<HTMLTextAreaEle
       if (caret.current === null && document.activeElement === own)
         caret.current = [own.selectionStart, own.selectionEnd];
     };
-  }, [caret]);
-  return field;
+  }, [caret, field]);
 }
 
 function FromLine({

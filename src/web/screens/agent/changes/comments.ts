@@ -30,6 +30,7 @@ export function withComment(list: readonly Comment[], comment: Comment): Comment
 /**
  * Adds the comment of a box that was opened at a line, in place of the one that it has edited. It quotes the lines that the user
  * has seen. `now`: where the line is by now; null if it is no longer in the diff. `first`: as it was when the box was opened.
+ * A comment that the line has moved onto stays, above the new one.
  */
 export function withAnchored(
   list: readonly Comment[],
@@ -39,11 +40,19 @@ export function withAnchored(
   const { side, line, lines } = open;
   const code = lines.filter((each) => each.line >= (first ?? line)).map((each) => each.text);
   const by = now === null ? 0 : now.line - line;
-  const comment = { path, side, line: line + by, code: code.join('\n'), text };
-  return withComment(withComment(list, { ...comment, line, text: '' }), {
-    ...comment,
+  const comment: Comment = {
+    ...{ path, side, line: line + by, code: code.join('\n'), text },
     ...(first !== undefined && { first: first + by }),
-  });
+  };
+  const others = withComment(list, { ...comment, line, text: '' });
+  const there = others.find((item) => isOnLine(item, path, comment));
+  return withComment(others, there ? joined(there, comment) : comment);
+}
+
+/** Two comments that end on the same line, as one on the longer range of lines. */
+function joined(one: Comment, other: Comment): Comment {
+  const longer = (one.first ?? one.line) < (other.first ?? other.line) ? one : other;
+  return { ...longer, text: `${one.text}\n\n${other.text}` };
 }
 
 /** Removes comments, unless they were changed since. */

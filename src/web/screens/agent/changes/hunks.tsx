@@ -46,13 +46,16 @@ export function Hunks(props: HunksProps) {
   const [open, setOpen] = useState<Anchor | null>(null);
   // Kept while the box moves to another line.
   const caret = useRef<Caret | null>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const now = open && findAnchor(hunks, open);
   const openAt = (place: Place) => {
+    // Its draft belongs to the line on which it was opened. There, another line would get the text.
+    if (open && now?.line !== open.line && field.current?.value.trim()) return field.current.focus();
     caret.current = 'end';
     setOpen(anchorAt(hunks, place));
   };
   const mine = comments.filter((comment) => comment.path === path);
   const edited = mine.find((comment) => open !== null && isOnLine(comment, path, open));
-  const now = open && findAnchor(hunks, open);
   const box = open && (
     <CommentBox
       key={`${open.side}${open.line}`}
@@ -62,6 +65,7 @@ export function Hunks(props: HunksProps) {
       before={edited}
       note={noteOnMove(open, now)}
       caret={caret}
+      field={field}
       onDone={(text, first) => {
         onComments((list) => withAnchored(list, { path, open, now, text, first }));
         setOpen(null);
