@@ -100,7 +100,8 @@ function MainAction({
 }) {
   const busy = act.isPending ? act.variables : null;
   const is_running = agent.status === 'running';
-  const guard = useReplacedGuard(turn.open ? 'cancel' : is_running ? 'stop' : 'start');
+  const action = turn.open ? 'cancel' : is_running ? 'stop' : 'start';
+  const guard = useReplacedGuard(action, turn.open ? turn.cancelling : busy !== null);
   if (turn.open)
     return (
       <Button

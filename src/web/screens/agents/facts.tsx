@@ -210,7 +210,7 @@ function MoreActions({ agent }: { agent: AgentRecord }) {
 function StartOrStop({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
   const is_running = agent.status === 'running';
-  const guard = useReplacedGuard(is_running ? 'stop' : 'start');
+  const guard = useReplacedGuard(is_running ? 'stop' : 'start', act.isPending);
   if (is_running) {
     return (
       <IconButton
