@@ -28,6 +28,16 @@ export class BrowserStorage {
     const values = { key, oldValue: this.items.get(key) ?? null, newValue: text };
     if (text === null) this.items.delete(key);
     else this.items.set(key, text);
-    return () => void this.#page.dispatchEvent(Object.assign(new Event('storage'), values));
+    return () => this.#notify(values);
+  }
+
+  /** Another page removes everything. Returns a function like `change`. */
+  clear(): () => void {
+    this.items.clear();
+    return () => this.#notify({ key: null, oldValue: null, newValue: null });
+  }
+
+  #notify(values: { key: string | null; oldValue: string | null; newValue: string | null }): void {
+    this.#page.dispatchEvent(Object.assign(new Event('storage'), values));
   }
 }

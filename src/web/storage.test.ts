@@ -1,4 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import { BrowserStorage } from '../testing/browser-storage.ts';
 import { readStored, store } from './storage.ts';
 
 afterEach(() => vi.unstubAllGlobals());
@@ -23,4 +24,13 @@ test('text that does not fit into the storage is kept on the page, until there i
   store('a', 'newest');
   store('a', null);
   expect([readStored('a'), items.size]).toEqual([null, 0]);
+});
+
+test('another page that clears the storage also clears what did not fit into it', async () => {
+  const storage = BrowserStorage.open();
+  const page = await import('./storage.ts');
+  storage.is_full = true;
+  page.store('a', 'new');
+  storage.clear()();
+  expect(page.readStored('a')).toBeNull();
 });

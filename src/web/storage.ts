@@ -2,7 +2,11 @@
 
 const unstored = new Map<string, string>();
 
-globalThis.addEventListener?.('storage', ({ key }) => unstored.delete(key!));
+globalThis.addEventListener?.('storage', ({ key }) => {
+  // Null: the storage was cleared.
+  if (key === null) unstored.clear();
+  else unstored.delete(key);
+});
 
 export function readStored(key: string): string | null {
   return unstored.get(key) ?? localStorage.getItem(key);

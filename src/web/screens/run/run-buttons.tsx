@@ -62,6 +62,11 @@ export function RunButtons({ run, questions, ready }: RunButtonsProps) {
     if (command === 'complete' || command === 'fail' || command === 'cancel') setConfirming(command);
     else act.mutate({ command });
   };
+  const close = () => {
+    setConfirming(null);
+    // The dialog has shown its error.
+    if (act.isError) act.reset();
+  };
   return (
     <>
       <ScreenActionError title={`Run ${run.number}`} error={confirming === null ? act.error : null} />
@@ -88,12 +93,12 @@ export function RunButtons({ run, questions, ready }: RunButtonsProps) {
         open={confirming === 'cancel'}
         busy={busy === 'cancel'}
         error={act.error}
-        onClose={() => setConfirming(null)}
+        onClose={close}
         onCancel={() => act.mutate({ command: 'cancel' })}
       />
       <Dialog
         open={confirming === 'complete' || confirming === 'fail'}
-        onClose={() => setConfirming(null)}
+        onClose={close}
         title={confirming === 'fail' ? `Fail run ${run.number}` : `Complete run ${run.number}`}
       >
         <CommandForm
