@@ -6,7 +6,7 @@ import { cacheAnswer } from '../api/cache-answer.ts';
 import { call, newKey } from '../api/client.ts';
 import { keys as queryKeys } from '../api/keys.ts';
 import type { ReviewRecord } from '../api/queries.ts';
-import { currentPrompt } from '../api/turns.ts';
+import { readCurrentPrompt } from '../api/turns.ts';
 
 export type Reply =
   /** `message`: the agent's next prompt, which counts only together with the answer. */
@@ -56,7 +56,7 @@ async function answered(
       return await counted(call('respondReview', { params, body, idempotency_key }));
     }
     // In this order: a review that is still pending belongs to the turn that ran before. Later, another turn may run.
-    const prompt_id = await readCurrentPrompt(agent_id);
+    const prompt_id = await readVisiblePrompt(agent_id);
     const review = await call('getReview', { params });
     if (review.status !== 'pending') return { review, counts: false };
     if (prompt_id !== undefined && (await cancelsTurn(agent_id, prompt_id)))
@@ -70,9 +70,9 @@ async function answered(
 }
 
 /** The prompt whose turn runs; null: none; undefined: the user may not see it. */
-async function readCurrentPrompt(agent_id: string): Promise<string | null | undefined> {
+async function readVisiblePrompt(agent_id: string): Promise<string | null | undefined> {
   try {
-    return currentPrompt(await call('listPrompts', { params: { agent_id } }));
+    return await readCurrentPrompt(agent_id);
   } catch (error) {
     if (isRefused(error)) return undefined;
     throw error;

@@ -19,9 +19,9 @@ import {
 } from 'lucide-react';
 import { type ReactNode, useMemo } from 'react';
 import { allRunsQuery } from '../api/all-runs.ts';
-import { call } from '../api/client.ts';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../api/queries.ts';
 import { signOut } from '../api/sign-out.ts';
+import { cancelTurnOf, readCurrentPrompt } from '../api/turns.ts';
 import type { Found, Place } from '../feature.ts';
 import { features } from '../features.ts';
 import { hasOpenTurn } from '../screens/agent/turn.ts';
@@ -130,7 +130,7 @@ function useThisAgent(agents: readonly AgentRecord[]): Group {
       key: 'cancel',
       label: 'Cancel turn',
       icon: <Square aria-hidden />,
-      act: () => call('cancelTurn', { params: { agent_id } }),
+      act: async () => cancelTurnOf(agent_id, await readCurrentPrompt(agent_id)),
     },
     protocol === 'acp' && open('conversation', 'conversation', <MessageSquare aria-hidden />),
     open('changes', 'changes', <FileDiff aria-hidden />),
