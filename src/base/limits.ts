@@ -14,6 +14,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export const clientLimits = {
   /** Largest page of a list, so that one response stays small. */
   page_items_max: 200,
+  /** Agents, runs of all teams, reviews or elicitations in a list without pages. */
+  plain_list_items_max: 1_000,
   /** A client reconnects after this much silence: two missed heartbeats and a margin. */
   client_silence_ms: 75_000,
   /** Delays between a client's attempts to reconnect. The last one is repeated. */
@@ -40,8 +42,6 @@ export const limits = {
   idempotency_keep_ms: 24 * 60 * 60 * 1000,
   /** Default page size. */
   page_items_default: 100,
-  /** Agents, runs of all teams, reviews or elicitations in a list without pages. */
-  plain_list_items_max: 1_000,
   /** Default of `limits.streams_per_user`: open event streams of one user. */
   streams_per_user: 100,
   /** Open event streams of all users. */

@@ -2,6 +2,7 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { type Answered, all, call, type ItemOf } from './client.ts';
 import { keys } from './keys.ts';
+import { withAllPending } from './pending.ts';
 import { retryDelay, shouldRetry } from './retry.ts';
 
 export const queries = new QueryClient({
@@ -40,11 +41,18 @@ export const agentQuery = (agent_id: string) =>
 /** All pending reviews, and the newest of the others. */
 export const reviewsQuery = queryOptions({
   queryKey: keys.reviews,
-  queryFn: async () => (await call('listReviews')) as unknown as ReviewRecord[],
+  queryFn: async () =>
+    withAllPending((await call('listReviews')) as unknown as ReviewRecord[], () =>
+      all('listReviews', { query: { status: 'pending' } }),
+    ),
 });
+/** All pending elicitations, and the newest of the others. */
 export const elicitationsQuery = queryOptions({
   queryKey: keys.elicitations,
-  queryFn: async () => (await call('listElicitations')) as unknown as ElicitationRecord[],
+  queryFn: async () =>
+    withAllPending((await call('listElicitations')) as unknown as ElicitationRecord[], () =>
+      all('listElicitations', { query: { status: 'pending' } }),
+    ),
 });
 export const elicitationQuery = (elicitation_id: string) =>
   queryOptions({
