@@ -243,6 +243,73 @@ browserTest('a prompt whose response was lost is not cancelled when it is sent a
   expect(await log(page).getByText('Turn cancelled').count()).toBe(1);
 });
 
+browserTest(
+  'a slow prompt that another page has restored is neither doubled nor left in the field',
+  async () => {
+    const agent = await scriptedAgent([[{ sleep: 600_000 }]], 'First');
+    const { page } = await openAgentPage(agent);
+    await log(page).getByText('First', { exact: true }).waitFor();
+    const held: (() => void)[] = [];
+    /** Sends a text, whose request goes on or fails when the result is called. */
+    const hold = async (text: string, act: 'continue' | 'abort') => {
+      await page.route('**/prompt', (route) => void held.push(() => void route[act]()), { times: 1 });
+      await field(page).fill(text);
+      await page.getByRole('button', { name: 'Queue' }).click();
+      await expect.poll(() => held.length, SOON).toBe(1);
+      return held.pop()!;
+    };
+    const goOn = await hold('Once', 'continue');
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await expect.poll(() => field(other).inputValue(), SOON).toBe('Once');
+    goOn();
+    const waiting = page.getByRole('list', { name: 'Queued prompts' });
+    await waiting.getByText('Once').waitFor();
+    await expect.poll(() => field(other).inputValue(), SOON).toBe('');
+    await expect.poll(() => field(page).inputValue(), SOON).toBe('');
+    await other.close();
+
+    const fail = await hold('Again', 'abort');
+    await page.getByRole('link', { name: 'Events' }).click();
+    await page.getByRole('link', { name: 'Conversation' }).click();
+    await expect.poll(() => field(page).inputValue(), SOON).toBe('Again');
+    const failed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/prompt'));
+    fail();
+    await failed;
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve))');
+    expect(await field(page).inputValue()).toBe('Again');
+  },
+);
+
+browserTest('what is typed into a queued prompt while it is saved stays', async () => {
+  const agent = await scriptedAgent([[{ sleep: 600_000 }]], 'First');
+  const { page } = await openAgentPage(agent);
+  await log(page).getByText('First', { exact: true }).waitFor();
+  await sendPrompt(page, 'Run lint');
+  const waiting = page.getByRole('list', { name: 'Queued prompts' });
+  await waiting.getByRole('button', { name: 'Edit prompt' }).click();
+  const edited = waiting.getByRole('textbox', { name: 'Queued prompt' });
+  await edited.fill('Run the tests');
+  let save = () => {};
+  const saving = new Promise<void>((resolve) => {
+    void page.route(/\/prompts\/\w+$/, (route) => {
+      if (route.request().method() === 'GET') return route.continue();
+      save = () => void route.continue();
+      resolve();
+    });
+  });
+  await waiting.getByRole('button', { name: 'Save' }).click();
+  await saving;
+  await edited.fill('Run the tests, then lint');
+  const saved = page.waitForResponse((response) => response.request().method() === 'PATCH');
+  save();
+  await saved;
+  await page.unroute(/\/prompts\/\w+$/);
+  await waiting.getByRole('button', { name: 'Save' }).click();
+  await waiting.getByText('Run the tests, then lint').waitFor();
+  await edited.waitFor({ state: 'detached' });
+});
+
 longBrowserTest('Enter sends or starts a new line, and a prompt can replace the current turn', async () => {
   const agent = await scriptedAgent(
     [[{ sleep: 600_000 }], [message('Second.')], [message('Third.')]],
@@ -811,6 +878,19 @@ browserTest('the second click of a double click on Stop does not start the agent
   await press('Stop twice', 'Restart twice');
   expect(starts).toEqual([]);
   expect(await plane.get(agent.id)).toMatchObject({ status: 'cancelled', session_count: 2 });
+
+  // The list shows that the agent has stopped long before the response arrives.
+  await plane.client.call('startAgent', { params: { agent_id: agent.id } });
+  await page.reload();
+  await page.getByRole('button', { name: 'Stop twice' }).waitFor({ state: 'attached' });
+  await page.route('**/stop', async (route) => {
+    const response = await route.fetch();
+    await page.getByRole('button', { name: 'Restart twice' }).waitFor({ state: 'attached' });
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 500))');
+    await route.fulfill({ response });
+  });
+  await press('Stop twice', 'Restart twice');
+  expect(starts).toEqual([]);
 });
 
 longBrowserTest(

@@ -93,18 +93,29 @@ export function unlessSent(sent: string): (now: string) => string {
   return (now) => (now === sent ? '' : now);
 }
 
-/** The fields of a form as a draft; null removes it. */
+/** Null removes the fields. A function gets the stored ones, which may be newer than those that the page shows. */
+type SetFields<T> = (next: Partial<T> | null | ((now: T) => Partial<T> | null)) => void;
+
+/** The fields of a form as a draft. */
 export function useFields<T extends Record<string, string | readonly string[]>>(
   key: string,
   empty: T,
-): [T, (next: Partial<T> | null) => void] {
+): [T, SetFields<T>] {
   const [text, setText] = useDraft(key);
-  let stored: Partial<T> = {};
+  const set: SetFields<T> = (next) =>
+    setText((stored) => {
+      const now = parseFields(stored, empty);
+      const changes = typeof next === 'function' ? next(now) : next;
+      return changes === null ? '' : JSON.stringify({ ...now, ...changes });
+    });
+  return [parseFields(text, empty), set];
+}
+
+function parseFields<T>(text: string, empty: T): T {
   try {
-    if (text !== '') stored = JSON.parse(text) as Partial<T>;
+    return text === '' ? empty : { ...empty, ...(JSON.parse(text) as Partial<T>) };
   } catch {
     // Malformed: ignore it.
+    return empty;
   }
-  const fields = { ...empty, ...stored };
-  return [fields, (next) => setText(next === null ? '' : JSON.stringify({ ...fields, ...next }))];
 }

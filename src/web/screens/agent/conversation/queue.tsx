@@ -34,6 +34,8 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
   }, [queries, agent.id, turns, running]);
   const [opened, setOpened] = useState<Edited>(NONE);
   const [draft, setDraft] = useFields<Edited>(`queued.${agent.id}`, NONE);
+  const latest = useRef(draft);
+  latest.current = draft;
   const { list, refocus } = useRefocus();
   if (!prompts) return null;
   const is_changed = draft.prompt_id !== '';
@@ -50,6 +52,14 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
     setDraft(null);
     refocus(edited.prompt_id);
   };
+  /** Keeps what was typed while it was being saved. */
+  const onSaved = (saved: Edited) => {
+    const rest = (now: Edited) => (isUnsaved(now, saved) ? now : null);
+    setDraft(rest);
+    if (rest(latest.current) !== null) return;
+    setOpened(NONE);
+    refocus(saved.prompt_id);
+  };
   return (
     <ul ref={list} aria-label="Queued prompts" className="flex max-h-60 flex-col gap-1 overflow-y-auto">
       {shown.map((prompt, at) => (
@@ -65,6 +75,7 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
               is_sent={is_sent}
               is_opened={opened.prompt_id === edited.prompt_id}
               onText={(text) => setDraft({ ...edited, text })}
+              onSaved={onSaved}
               onClose={close}
             />
           ) : (
@@ -90,6 +101,10 @@ interface Edited extends Record<string, string> {
 }
 
 const NONE: Edited = { prompt_id: '', text: '' };
+
+function isUnsaved(draft: Edited, saved: Edited): boolean {
+  return draft.prompt_id !== '' && (draft.prompt_id !== saved.prompt_id || draft.text !== saved.text);
+}
 
 /** Moves the focus to a prompt in the list, or else to the field for a new one, if the user has not moved it meanwhile. */
 function useRefocus() {
@@ -184,6 +199,7 @@ function Editor({
   is_sent,
   is_opened,
   onText,
+  onSaved,
   onClose,
 }: {
   agent_id: string;
@@ -192,6 +208,7 @@ function Editor({
   /** The user has just opened it. Otherwise, it is a draft. */
   is_opened: boolean;
   onText: (text: string) => void;
+  onSaved: (saved: Edited) => void;
   onClose: () => void;
 }) {
   const queries = useQueryClient();
@@ -203,7 +220,7 @@ function Editor({
       if (is_sent) await call('promptAgent', { params: { agent_id }, body, idempotency_key: keyOf(body) });
       else await call('editPrompt', { params: { agent_id, prompt_id }, body });
     },
-    onSuccess: onClose,
+    onSuccess: (_, saved) => onSaved(saved),
     onSettled: () => queries.invalidateQueries({ queryKey: keys.prompts(agent_id) }),
   });
   return (

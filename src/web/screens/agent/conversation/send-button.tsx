@@ -1,4 +1,4 @@
-/** Sends the prompt. While a turn runs it queues the prompt, and its menu offers to cancel the turn first. */
+/** Sends the prompt. While a turn runs it queues the prompt, and its menu offers to cancel the turn, so that the prompt is sent at once. */
 import { useQuery } from '@tanstack/react-query';
 import { ArrowUp, ChevronDown, CircleStop, Square } from 'lucide-react';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
@@ -109,7 +109,10 @@ function SendMenu({
           icon: <CircleStop />,
           onSelect: onSendNow,
           disabled: queued > 0,
-          hint: queued > 0 ? 'The queued prompts come first' : 'Cancels the turn, then sends',
+          hint:
+            queued > 0
+              ? 'The queued prompts come first'
+              : 'Cancels the turn, so that the prompt is sent at once',
         },
       ]}
     />

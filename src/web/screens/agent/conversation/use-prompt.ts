@@ -4,27 +4,14 @@ import { useEffect, useRef } from 'react';
 import { call, errorMessage, newKey } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { promptsQuery } from '../../../api/queries.ts';
-import { cancelTurnOf, currentPrompt } from '../../../api/turns.ts';
+import { cancelTurnOf, currentPrompt, isBehindTurn } from '../../../api/turns.ts';
 import { useDraft } from '../../../ui/drafts.ts';
 import { showToast } from '../../../ui/toast.tsx';
-
-interface Prompt {
-  text: string;
-  /** The idempotency key. */
-  key: string;
-}
+import { type Prompt, parsePrompt, withoutPrompt, withPrompt } from './sent-prompt.ts';
 
 interface Sent extends Prompt {
-  /** The prompt whose turn is cancelled (null: work without a prompt); undefined: none. */
-  replaces: string | null | undefined;
-}
-
-function parsePrompt(stored: string): Prompt | null {
-  try {
-    return stored === '' ? null : (JSON.parse(stored) as Prompt);
-  } catch {
-    return null;
-  }
+  /** Whether the turn that the user sees is cancelled, so that the prompt is sent at once. */
+  is_urgent: boolean;
 }
 
 export function usePrompt(agent_id: string, onSent: () => void) {
@@ -37,29 +24,35 @@ export function usePrompt(agent_id: string, onSent: () => void) {
   const restore = (prompt: Prompt) => {
     failed.current = prompt;
     setInFlight('');
-    setText((now) => [prompt.text, now].filter(Boolean).join('\n'));
+    setText(withPrompt(prompt.text));
+  };
+  /** False: another page, or this one after it was left, has restored it meanwhile. */
+  const arrive = ({ key }: Prompt): boolean => {
+    let arrived = false;
+    setInFlight((now) => {
+      arrived = parsePrompt(now)?.key === key;
+      return arrived ? '' : now;
+    });
+    return arrived;
   };
   const sending = useMutation({
-    mutationFn: async ({ text, key, replaces }: Sent) => {
-      const { prompt_id } = await call('promptAgent', {
-        params: { agent_id },
-        body: { text },
-        idempotency_key: key,
-      });
+    mutationFn: async ({ text, key, is_urgent }: Sent) => {
+      // First, because the prompt may begin the next turn.
+      const turn = is_urgent ? currentPrompt(await queries.ensureQueryData(promptsQuery(agent_id))) : null;
+      const body = { text };
+      const { prompt_id } = await call('promptAgent', { params: { agent_id }, body, idempotency_key: key });
       // After the prompt: if this one repeats a request whose response was lost, its own turn may be the current one.
-      if (replaces === undefined || replaces === prompt_id) return;
-      // The prompt is queued anyway.
-      await cancelTurnOf(agent_id, replaces).catch((error) =>
-        showToast('The turn was not cancelled', errorMessage(error)),
-      );
+      if (is_urgent && turn !== prompt_id) await cancelBefore(agent_id, prompt_id, turn);
     },
-    onSuccess: () => {
+    onSuccess: (_, prompt) => {
       failed.current = null;
-      setInFlight('');
+      if (!arrive(prompt)) setText(withoutPrompt(prompt.text));
       void queries.invalidateQueries({ queryKey: keys.prompts(agent_id) });
       onSent();
     },
-    onError: (_, prompt) => restore(prompt),
+    onError: (_, prompt) => {
+      if (arrive(prompt)) restore(prompt);
+    },
   });
   const left = useRef(in_flight);
   useEffect(() => {
@@ -69,11 +62,21 @@ export function usePrompt(agent_id: string, onSent: () => void) {
   });
   /** `now`: cancels the turn that the user sees. */
   const send = ({ now = false } = {}) => {
-    const turn = currentPrompt(queries.getQueryData(promptsQuery(agent_id).queryKey) ?? []);
     const prompt = failed.current?.text === text ? failed.current : { text, key: newKey() };
     setInFlight(JSON.stringify(prompt));
     setText('');
-    sending.mutate({ ...prompt, replaces: now ? turn : undefined });
+    sending.mutate({ ...prompt, is_urgent: now });
   };
   return { text, setText, send, is_sending: sending.isPending, error: sending.error };
+}
+
+/** Cancels a turn before a queued prompt. If that fails, the user is told, because the prompt waits. */
+async function cancelBefore(agent_id: string, prompt_id: string, turn: string | null): Promise<void> {
+  try {
+    if (await cancelTurnOf(agent_id, turn)) return;
+    if (isBehindTurn(await call('listPrompts', { params: { agent_id } }), prompt_id))
+      showToast('The prompt is queued', 'Another turn had already begun.');
+  } catch (error) {
+    showToast('The turn was not cancelled', errorMessage(error));
+  }
 }
