@@ -250,7 +250,7 @@ browserTest(
     const { page } = await openAgentPage(agent);
     await log(page).getByText('First', { exact: true }).waitFor();
     const held: (() => void)[] = [];
-    /** Sends a text, whose request goes on or fails when the result is called. */
+    /** Sends a text, whose request continues or fails when the result is called. */
     const hold = async (text: string, act: 'continue' | 'abort') => {
       await page.route('**/prompt', (route) => void held.push(() => void route[act]()), { times: 1 });
       await field(page).fill(text);
@@ -258,11 +258,11 @@ browserTest(
       await expect.poll(() => held.length, SOON).toBe(1);
       return held.pop()!;
     };
-    const goOn = await hold('Once', 'continue');
+    const release = await hold('Once', 'continue');
     const other = await page.context().newPage();
     await other.goto(page.url());
     await expect.poll(() => field(other).inputValue(), SOON).toBe('Once');
-    goOn();
+    release();
     const waiting = page.getByRole('list', { name: 'Queued prompts' });
     await waiting.getByText('Once').waitFor();
     await expect.poll(() => field(other).inputValue(), SOON).toBe('');
@@ -292,10 +292,10 @@ browserTest('what is typed into a queued prompt while it is saved stays', async 
   await edited.fill('Run the tests');
   let save = () => {};
   const saving = new Promise<void>((resolve) => {
-    void page.route(/\/prompts\/\w+$/, (route) => {
-      if (route.request().method() === 'GET') return route.continue();
+    void page.route(/\/prompts\/\w+$/, async (route) => {
+      if (route.request().method() === 'GET') return await route.continue();
       save = () => void route.continue();
-      resolve();
+      return resolve();
     });
   });
   await waiting.getByRole('button', { name: 'Save' }).click();

@@ -565,6 +565,32 @@ browserTest('text that is typed while a team is created is kept for its next ver
   expect(await name.inputValue()).not.toBe('typed');
 });
 
+browserTest('a late save keeps what was typed after leaving the editor and coming back', async () => {
+  const spec = { members: [{ member_id: 'ann' }] };
+  const { id } = await plane.client.call('createTeam', { body: { name: 'late', spec } as never });
+  const { page } = await open();
+  await page.goto(`${plane.url}/teams/${id}`);
+  await page.getByRole('link', { name: 'Edit' }).click();
+  const held = Promise.withResolvers<void>();
+  await page.route(`**/api/teams/${id}`, async (route) => {
+    if (route.request().method() !== 'GET') await held.promise;
+    await route.continue();
+  });
+  const about = page.getByLabel('Description', { exact: true }).first();
+  await about.fill('Sent');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.goBack();
+  await page.getByRole('heading', { level: 1, name: 'late', exact: true }).waitFor();
+  await page.goForward();
+  await about.fill('Typed later');
+  held.resolve();
+  await page.getByText('The team was saved').waitFor();
+  expect(await about.inputValue()).toBe('Typed later');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Version 3').waitFor();
+  await page.getByText('Typed later').waitFor();
+});
+
 browserTest('a team that was deleted is not shown as one that exists', async () => {
   const { page } = await open();
   const spec = { members: [{ member_id: 'ann' }] };

@@ -43,17 +43,7 @@ export function Hunks(props: HunksProps) {
   const shown = useMemo(() => visible(view === 'split' ? paired(hunks) : hunks), [hunks, view]);
   const table = useRef<HTMLDivElement>(null);
   const more = useMore(props, table);
-  const [open, setOpen] = useState<Anchor | null>(null);
-  // Kept while the box moves to another line.
-  const caret = useRef<Caret | null>(null);
-  const field = useRef<HTMLTextAreaElement>(null);
-  const now = open && findAnchor(hunks, open);
-  const openAt = (place: Place) => {
-    // Its draft belongs to the line on which it was opened. There, another line would get the text.
-    if (open && now?.line !== open.line && field.current?.value.trim()) return field.current.focus();
-    caret.current = 'end';
-    setOpen(anchorAt(hunks, place));
-  };
+  const { open, now, openAt, close, ...box_refs } = useOpenBox(hunks);
   const mine = comments.filter((comment) => comment.path === path);
   const edited = mine.find((comment) => open !== null && isOnLine(comment, path, open));
   const box = open && (
@@ -64,13 +54,12 @@ export function Hunks(props: HunksProps) {
       first_min={open.lines[0]?.line ?? open.line}
       before={edited}
       note={noteOnMove(open, now)}
-      caret={caret}
-      field={field}
+      {...box_refs}
       onDone={(text, first) => {
         onComments((list) => withAnchored(list, { path, open, now, text, first }));
-        setOpen(null);
+        close();
       }}
-      onCancel={() => setOpen(null)}
+      onCancel={close}
     />
   );
   const widgets: Record<string, ReactNode> = {};
@@ -119,6 +108,23 @@ export function Hunks(props: HunksProps) {
       </div>
     </>
   );
+}
+
+/** The line on which a comment is being written, and where that line is by now. */
+function useOpenBox(hunks: HunkData[]) {
+  const [open, setOpen] = useState<Anchor | null>(null);
+  // Kept while the box moves to another line.
+  const caret = useRef<Caret | null>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const now = open && findAnchor(hunks, open);
+  const openAt = (place: Place) => {
+    // The draft belongs to the number of the line on which it was opened. Now, that may be another line.
+    const has_moved = open !== null && now?.line !== open.line;
+    if (has_moved && field.current?.value.trim()) return field.current.focus();
+    caret.current = 'end';
+    setOpen(anchorAt(hunks, place));
+  };
+  return { open, now, openAt, close: () => setOpen(null), caret, field };
 }
 
 /** What the box of a comment says if the agent has changed the file since it was opened. */
