@@ -64,6 +64,7 @@ export const errorEvents = {
   frame_too_large: 'A line is too long for an ACP message. It is shown as output.',
   log_gap: 'The events `from` to `to` do not exist: the database was restored from a backup.',
   node_unreachable: 'The node `node_id` does not answer. The agent keeps running there.',
+  output_incomplete: 'A step ended with the part of its output that can be read, because its log is damaged.',
   permission_mode_missing: 'The agent does not offer the `mode` in which it would ask before it acts.',
   permission_mode_refused: 'The agent rejected the mode in which it would ask before it acts.',
   permission_mode_unconfirmed: 'The agent has not confirmed the mode in which it would ask before it acts.',
