@@ -34,10 +34,13 @@ export async function lastStdout(log: EventLog, agent_id: string, session_id: st
 async function readable(log: EventLog, agent_id: string, session_id: string): Promise<Uint8Array> {
   const parts: Buffer[] = [];
   let bytes = 0;
+  let is_found = false;
   for await (const { data, encoding, stream, ...event } of backwards(log, agent_id, 'output')) {
-    // Earlier events are those of earlier sessions.
-    if (event.session_id !== session_id || bytes >= limits.step_stdout_bytes) break;
-    if (stream !== 'stdout') continue;
+    const is_other = event.session_id !== session_id;
+    // Those after the session's events are of later sessions, and those before them of earlier ones.
+    if ((is_other && is_found) || bytes >= limits.step_stdout_bytes) break;
+    is_found ||= !is_other;
+    if (is_other || stream !== 'stdout') continue;
     const part = Buffer.from(String(data), encoding === 'base64' ? 'base64' : 'utf8');
     parts.push(part);
     bytes += part.length;

@@ -13,6 +13,7 @@ import {
   fsync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   readSync,
   renameSync,
@@ -298,6 +299,15 @@ export class SessionFiles {
     try {
       statSync(this.dir);
       return true;
+    } catch (error) {
+      return !isAbsent(error);
+    }
+  }
+
+  /** False only if the directory is known to be missing or empty. `create` fills an empty one. */
+  hasFiles(): boolean {
+    try {
+      return readdirSync(this.dir).length > 0;
     } catch (error) {
       return !isAbsent(error);
     }

@@ -114,7 +114,7 @@ export class SessionStarter {
       launch: withoutSecrets(launch),
     };
     const careful = node.careful_pumps ?? disk.isSmall();
-    const existed = new SessionFiles(dir).directoryExists();
+    const existed = new SessionFiles(dir).hasFiles();
     try {
       if (!existed) await this.#makeFiles(launch);
       const variables = await this.#fileVariables(launch);

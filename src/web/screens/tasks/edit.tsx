@@ -1,6 +1,6 @@
 /** The dialogs that create and edit a task. The fields are kept as a draft until they are saved. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
+import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import type { TeamRecord } from '../../api/queries.ts';
@@ -8,6 +8,7 @@ import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useFields } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
+import { useIsShown } from '../../ui/here.ts';
 import { hasModifier, isComposing } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
@@ -100,14 +101,14 @@ export function EditTask({
   const queries = useQueryClient();
   const [base, setBase] = useState(task);
   const [theirs, setTheirs] = useState<TaskRecord | null>(null);
-  const [fields, setFields] = useFields<EditedFields>(`task.edit.${task.id}`, {
+  const unchanged: EditedFields = {
     title: base.title,
     description: base.description,
     assignee: base.assignee_member_id ?? '',
     version: String(base.version),
-  });
-  const latest = useRef(fields);
-  latest.current = fields;
+  };
+  const [fields, setFields] = useFields(`task.edit.${task.id}`, unchanged);
+  const isShown = useIsShown();
   const save = useMutation({
     mutationFn: (sent: EditedFields) => {
       const params = { team_id: task.team_id, task_id: task.id };
@@ -117,20 +118,22 @@ export function EditTask({
     },
     onSuccess: (saved, sent) => {
       putTask(queries, saved);
-      if (JSON.stringify(latest.current) !== JSON.stringify(sent)) {
-        // Keep what was typed in the meantime, because it has not been saved.
-        setBase(saved);
-        setTheirs(null);
-        return setFields({ ...latest.current, version: String(saved.version) });
-      }
-      setFields(null);
-      onClose();
+      // Keep what was typed in the meantime, also in a dialog that was opened again, because it has not been saved.
+      let is_saved = true;
+      setFields((now) => {
+        is_saved = [sent, unchanged].some((fields) => JSON.stringify(fields) === JSON.stringify(now));
+        return is_saved ? null : { version: String(saved.version) };
+      });
+      if (!isShown()) return;
+      if (is_saved) return onClose();
+      setBase(saved);
+      setTheirs(null);
     },
     onError: async (error) => {
       const now = await refetchAfterConflict(queries, task, error).catch(() => null);
-      if (!now) return;
+      if (!now || !isShown()) return;
       // Keep the user's fields, including those that were equal to the old version.
-      setFields(latest.current);
+      setFields((typed) => typed);
       setTheirs(now);
       setBase(now);
     },
