@@ -74,6 +74,11 @@ test('footnotes are shown as they were written', () => {
   expect(html).toContain('A claim[^1], another[^b].');
   expect(html).toContain('<p class="measure my-1.5">[^1]: The <em>source</em>.</p>');
   expect(html).toMatch(/\[\^b\]: <a href="https:\/\/example.org\/b"/);
-  const code = '- item\n\n  ```\n  [^a]: b\n  ```\n';
-  expect(shown(code)).toContain('[^a]: b');
+  expect(shown('> [^1]: one\n> [^2]: two\n')).toMatch(/\[\^1\]: one<br\/>\s*\[\^2\]: two/);
+  // The list stays one without paragraphs.
+  expect(shown('- one\n  [^1]: two\n- [^2]: three\n').match(/<li>|<p|\[\^\d\]:/g)).toEqual([
+    ...['<li>', '[^1]:', '<li>', '[^2]:'],
+  ]);
+  for (const start of ['- item\n\n  ', '> ', '- '])
+    expect(shown(`${start}\`\`\`\n${start.startsWith('>') ? '> ' : '  '}[^a]: b\n`)).toContain('>[^a]: b');
 });

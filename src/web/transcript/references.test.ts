@@ -27,3 +27,24 @@ test('copies of definitions are limited', () => {
   const resolved = new References().resolve(Array(10).fill('[a]\n\n'), definitions, () => false);
   expect(resolved.filter((block) => block.startsWith('[a]:'))).toHaveLength(3);
 });
+
+test('a block is read again only after a definition that it lacked', () => {
+  const references = new References();
+  const read: string[] = [];
+  const blocks = ['[a] [b] [c]\n\n', '[a]\n\n', '\\[b] [b\\]\n\n'];
+  const resolve = (...labels: string[]) => {
+    read.length = 0;
+    const definitions = new Map(labels.map((label) => [label, `[${label}]: /${label}`]));
+    return references.resolve(blocks, definitions, (block) => {
+      if (blocks.includes(block)) read.push(block);
+      return false;
+    });
+  };
+  expect(resolve('a')).toEqual([`[a]: /a\n\n${blocks[0]}`, `[a]: /a\n\n${blocks[1]}`, blocks[2]]);
+  expect(resolve('a', 'other')[0]).toBe(`[a]: /a\n\n${blocks[0]}`);
+  expect(read).toEqual([]);
+  expect(resolve('a', 'other', 'b')[0]).toBe(`[a]: /a\n[b]: /b\n\n${blocks[0]}`);
+  expect(read).toEqual([blocks[0]]);
+  // Those of another text.
+  expect(resolve('c')).toEqual([`[c]: /c\n\n${blocks[0]}`, blocks[1], blocks[2]]);
+});

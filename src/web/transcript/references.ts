@@ -30,17 +30,17 @@ export function addDefinitions(
   return found.size > known.size ? found : known;
 }
 
-/** The text between brackets that contain no others. */
-const LABEL = /\[((?:[^[\]\\]|\\.)+)\]/gs;
+/**
+ * An escaped character, or the text between brackets that contain no others. Labels have at most 999 characters, as in
+ * CommonMark. No part of a text is tried as a label more than once.
+ */
+const LABEL = /\\.|\[((?:[^[\]\\]|\\.){1,999})\]/gs;
 
-/** The definitions that a block may refer to. */
-function findDefinitions(block: string, definitions: Definitions): string {
-  const used = new Set<string>();
-  for (const [, label] of block.matchAll(LABEL)) {
-    const definition = definitions.get(normalizeLabel(label!));
-    if (definition !== undefined) used.add(definition);
-  }
-  return [...used].join('\n');
+/** The labels of the definitions that a block may refer to. */
+function listLabels(block: string): ReadonlySet<string> {
+  const labels = new Set<string>();
+  for (const [, label] of block.matchAll(LABEL)) if (label !== undefined) labels.add(normalizeLabel(label));
+  return labels;
 }
 
 /** As in CommonMark. */
@@ -48,55 +48,98 @@ function normalizeLabel(label: string): string {
   return label.replace(/\s+/g, ' ').trim().toUpperCase().toLowerCase();
 }
 
-/** Resolves the references of growing text. Finished blocks are read again only after another definition. */
+/** Whether a block must stay as it is. */
+type IsWhole = (block: string) => boolean;
+
+/** Resolves the references of growing text. Finished blocks are read again only after a definition that they lacked. */
 export class References {
   #definitions = noDefinitions;
   #blocks: readonly string[] = [];
   #resolved: readonly string[] = [];
+  /** The blocks that use a label without a definition so far, by their index. */
+  readonly #lacking = new Map<string, Set<number>>();
   /** The number of characters in copies of definitions. */
   #copied = 0;
 
-  /** The blocks with the definitions that they need. `isWhole`: whether a block must stay as it is. */
-  resolve(
-    blocks: readonly string[],
-    definitions: Definitions,
-    isWhole: (block: string) => boolean,
-  ): readonly string[] {
+  /** The blocks with the definitions that they need. */
+  resolve(blocks: readonly string[], definitions: Definitions, isWhole: IsWhole): readonly string[] {
     if (definitions.size === 0) return blocks;
-    const has_grown =
-      definitions === this.#definitions && this.#blocks.every((block, at) => block === blocks[at]);
-    if (!has_grown) {
+    if (!this.#hasGrown(blocks, definitions)) {
       this.#resolved = [];
+      this.#lacking.clear();
       this.#copied = 0;
     }
-    const more = blocks
-      .slice(this.#resolved.length)
-      .map((block) => this.#resolve(block, definitions, isWhole));
-    if (more.length > 0) this.#resolved = [...this.#resolved, ...more];
+    const resolved = [...this.#resolved];
+    for (const at of this.#listCompleted(definitions)) {
+      this.#copied -= resolved[at]!.length - blocks[at]!.length;
+      resolved[at] = this.#resolve(at, blocks[at]!, definitions, isWhole);
+    }
+    for (let at = resolved.length; at < blocks.length; at++) {
+      resolved.push(this.#resolve(at, blocks[at]!, definitions, isWhole));
+    }
     this.#blocks = blocks;
     this.#definitions = definitions;
-    return this.#resolved;
+    this.#resolved = resolved;
+    return resolved;
   }
 
-  #resolve(block: string, definitions: Definitions, isWhole: (block: string) => boolean): string {
+  #hasGrown(blocks: readonly string[], definitions: Definitions): boolean {
+    if (!this.#blocks.every((block, at) => block === blocks[at])) return false;
+    if (definitions === this.#definitions) return true;
+    return [...this.#definitions].every(([label, definition]) => definitions.get(label) === definition);
+  }
+
+  /** The blocks that lacked a definition that is there now. */
+  #listCompleted(definitions: Definitions): ReadonlySet<number> {
+    const completed = new Set<number>();
+    if (definitions === this.#definitions) return completed;
+    for (const label of definitions.keys()) {
+      for (const at of this.#lacking.get(label) ?? []) completed.add(at);
+      this.#lacking.delete(label);
+    }
+    return completed;
+  }
+
+  #resolve(at: number, block: string, definitions: Definitions, isWhole: IsWhole): string {
     if (!block.includes('[') || isWhole(block)) return block;
-    const copies = findDefinitions(block, definitions);
+    const used: string[] = [];
+    for (const label of listLabels(block)) {
+      const definition = definitions.get(label);
+      if (definition === undefined) this.#addLack(label, at);
+      else used.push(definition);
+    }
+    const copies = used.join('\n');
     if (copies === '' || this.#copied + copies.length > bounds.markdown_copied_chars) return block;
     // Before the block, because its end may be open.
     const resolved = `${copies}\n\n${block}`;
     if (isWhole(resolved)) return block;
-    this.#copied += copies.length;
+    this.#copied += resolved.length - block.length;
     return resolved;
+  }
+
+  #addLack(label: string, at: number): void {
+    const lacking = this.#lacking.get(label);
+    if (lacking === undefined) this.#lacking.set(label, new Set([at]));
+    else lacking.add(at);
   }
 }
 
+/** The start of a line of a list or quote, as far as it cannot be that of indented code. */
+const PREFIX = / {0,3}(?:(?:>|(?:[-+*]|\d{1,9}[.)])(?= )) {0,4})*/;
+const FOOTNOTE = new RegExp(`(^|\\n)(${PREFIX.source})\\[\\^(?=[^\\]\\s]{1,999}\\]:)`, 'g');
+
+/** In lists and quotes, too. */
+const FENCE = /^[ \t>+*\d.)-]*(?:`{3}|~{3})/m;
+
 /**
  * Makes footnotes plain text. As footnotes, they would be numbered in each block anew, and those that other blocks refer to
- * would be left out.
+ * would be left out. Blocks that contain fenced code stay as they are.
  */
 export function escapeFootnotes(block: string): string {
-  if (!block.includes(']:') || /^ *(?:`{3}|~{3})/m.test(block)) return block;
-  return block.replace(/(^|\n)( {0,3})\[\^(?=[^\]\s]+\]:)/g, (_, before, indent) =>
-    before === '' ? `${indent}\\[^` : `\n\n${indent}\\[^`,
-  );
+  if (!block.includes(']:') || FENCE.test(block)) return block;
+  return block.replace(FOOTNOTE, (_, before, prefix) => {
+    // Each on its own line. An empty line inside a list would change the distance between its items.
+    const end = before === '' ? '' : prefix === '' ? '\n\n' : '  \n';
+    return `${end}${prefix}\\[^`;
+  });
 }
