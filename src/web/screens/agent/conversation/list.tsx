@@ -191,15 +191,15 @@ function useTarget(
   const target_seq = parseSeq(hash);
   const [found, setFound] = useState<(Target & { target_seq: number }) | null>(null);
   const done = useRef<number | null>(null);
-  const is_missing = useMissingEvent(target_seq, last_seq, ready);
+  useMissingEvent(target_seq, last_seq, ready);
   useEffect(() => {
-    if (target_seq === null || target_seq === done.current || last_seq < target_seq || is_missing) return;
+    if (target_seq === null || target_seq === done.current || last_seq < target_seq) return;
     const item = findItem(items, target_seq) ?? items[0];
     if (!item) return;
     done.current = target_seq;
     setFound({ target_seq, key: item.key, seq: item.seq });
     show(items.indexOf(item));
-  }, [target_seq, items, last_seq, is_missing, show]);
+  }, [target_seq, items, last_seq, show]);
   useEffect(() => {
     if (found && scroller.current)
       findElement(scroller.current, found.key)?.scrollIntoView({ block: 'center' });

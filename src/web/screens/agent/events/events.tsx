@@ -38,7 +38,8 @@ function Events({ agent }: { agent: AgentRecord }) {
   const [follows, setFollows] = useState(marked === null);
   const openMark = (seq: number) => setOpen((known) => new Set([...known, seq]));
   const stayAt = useShownMark(events, marked, list, openMark);
-  useMissingEvent(marked, Math.max(agent.last_seq, range.events.at(-1)?.seq ?? 0), !loading && !range.newer);
+  const ready = !loading && !range.newer && errors.place === undefined;
+  useMissingEvent(marked, Math.max(agent.last_seq, range.events.at(-1)?.seq ?? 0), ready);
   const toEnd = () => {
     if (range.newer) events.goTo(null);
     setFollows(true);
