@@ -243,6 +243,27 @@ describe('turns', () => {
     ]);
   });
 
+  test('the tokens of a turn do not include those from before it', () => {
+    const tokensOf = (first: number, ...openings: string[]) => {
+      const transcript = new Transcript();
+      const events = openings.flatMap((method, at) => [
+        ...[sendRequest(method, {}, 'open'), promptRequest('go')],
+        update({ sessionUpdate: 'usage_update', used: 40 + at * 20, size: 1000 }),
+        promptResponse('end_turn'),
+      ]);
+      const records = numbered(events, first);
+      transcript.append(
+        records.map((event, at) => ({ ...event, session_id: `ses_${Math.floor(at / 4)}` }) as typeof event),
+      );
+      return itemsOf(transcript.view, 'stop').map(({ tokens }) => tokens);
+    };
+    expect(tokensOf(1, 'session/new', 'session/load', 'session/resume')).toEqual([40, 20, 20]);
+    expect(tokensOf(1, 'session/new', 'session/new')).toEqual([40, 60]);
+    // What was there before is unknown.
+    expect(tokensOf(1, 'session/load', 'session/load')).toEqual([null, 20]);
+    expect(tokensOf(9, 'session/load')).toEqual([null]);
+  });
+
   test('a cancelled turn is stopping until the agent confirms it', () => {
     expect(viewOf(promptRequest('one'), cancelNotification())).toMatchObject({
       working: true,
@@ -619,6 +640,7 @@ describe('streaming', () => {
     expect(begunBefore(7, errorEvent('prompt_failed'))).toBe(true);
     expect(begunBefore(7, errorEvent('events_truncated', { first_available: 8 }))).toBe(false);
     expect(begunBefore(7, errorEvent('log_gap', { from: 1, to: 6 }))).toBe(false);
+    expect(begunBefore(7, errorEvent('log_gap', { from: 3, to: 6 }))).toBe(true);
   });
 
   test('continues at the head of the log after a reset, with unique keys', () => {

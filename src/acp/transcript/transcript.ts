@@ -57,8 +57,16 @@ const silently_rejected: readonly string[] = [
   'session/set_config_option',
 ] satisfies AgentMethod[];
 
-/** Errors that say that there are no earlier events. */
-const gap_codes: readonly unknown[] = ['events_truncated', 'log_gap'];
+/** They open a session that may have a context already. */
+const continuing_methods: readonly string[] = ['session/load', 'session/resume'] satisfies AgentMethod[];
+
+/**
+ * Whether the log has events before this one, the first that was read. An error may say that they are gone; the gap after a
+ * restore usually has some before it.
+ */
+function hasBefore({ seq, code, from }: EventRecord): boolean {
+  return seq > 1 && code !== 'events_truncated' && !(code === 'log_gap' && from === 1);
+}
 
 export class Transcript {
   readonly #writer = new Writer();
@@ -67,7 +75,9 @@ export class Transcript {
   #session_id: string | null = null;
   #began_before = false;
   readonly #requests = new Map<unknown, SentRequest>();
-  /** The tokens in the agent's context when the turn began; null if the agent has not reported them. */
+  /** The tokens in the agent's context when the session began, also those of a continued session; null if unknown. */
+  #context: number | null = 0;
+  /** The same when the turn began. */
   #tokens_before: number | null = null;
   #view: View | null = null;
 
@@ -93,8 +103,10 @@ export class Transcript {
     for (const event of events) {
       const is_first = this.#writer.last_seq === 0;
       if (!this.#writer.isNew(event)) continue;
-      // Missing events that cannot be read either are reported by an error.
-      if (is_first) this.#began_before = event.seq > 1 && !gap_codes.includes(event.code);
+      if (is_first) {
+        this.#began_before = hasBefore(event);
+        if (this.#began_before) this.#context = null;
+      }
       this.#view = null;
       this.#take(event);
     }
@@ -105,6 +117,7 @@ export class Transcript {
     if (typeof session_id === 'string' && session_id !== this.#session_id && !this.#isEarlier(session_id)) {
       this.#session_id = session_id;
       this.#requests.clear();
+      this.#context = this.#settings.usage?.used ?? this.#context;
       // The agent reports its settings again when the session opens, but neither an earlier plan nor earlier usage.
       this.#settings = { ...this.#settings, plan: null, usage: null };
       this.#writer.begin(session_id, event);
@@ -143,6 +156,7 @@ export class Transcript {
     const { id, method } = entry;
     if (method !== null && id !== undefined) {
       this.#keepRequest(id, { method, mode_id: entry.kind === 'set_mode' ? entry.mode_id : null });
+      this.#opening(method);
     }
     if (entry.kind === 'prompt') this.#prompt(event, entry);
     else if (entry.kind === 'cancel') this.#cancel(event.ts);
@@ -157,13 +171,20 @@ export class Transcript {
     if (this.#requests.size > bounds.open_requests) this.#requests.delete(oldest);
   }
 
+  /** Keeps what is known about the tokens in the context of the session that the request opens. */
+  #opening(method: string): void {
+    if (method === 'session/new') this.#context = 0;
+    // A session of which the log shows nothing.
+    else if (continuing_methods.includes(method) && this.#writer.turns.all.length === 0) this.#context = null;
+  }
+
   #prompt(event: EventRecord, { id, blocks }: Sent<'prompt'>): void {
     const writer = this.#writer;
     const body = toBody(blocks);
     writer.endTurn(null, 'unfinished', event.ts);
     const prompt_id = shortOrNull(id) ?? '';
     writer.turns.begin(prompt_id, event.seq, event.ts);
-    this.#tokens_before = this.#settings.usage?.used ?? null;
+    this.#tokens_before = this.#settings.usage?.used ?? this.#context;
     this.#updates.prompted(bodyText(body));
     const about = { body, prompt_id, too_large: oversizedBytes(event) };
     writer.add({ kind: 'user_message', ...writer.where(event), ...about }, body.chars);
@@ -271,8 +292,8 @@ export class Transcript {
   #tokens(result: unknown): number | null {
     const total = asNumber(asRecord(asRecord(result).usage).totalTokens);
     if (total !== null) return total;
-    const used = this.#settings.usage?.used ?? 0;
-    const grown = used - (this.#tokens_before ?? 0);
+    if (this.#tokens_before === null) return null;
+    const grown = (this.#settings.usage?.used ?? 0) - this.#tokens_before;
     return grown > 0 ? grown : null;
   }
 
