@@ -225,7 +225,7 @@ export function useWindow({ left_out, total }: Length): Window {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState<ScrollRange | null>(null);
-  /** The size of the live window. It grows while its rows do not fill the screen: a sub-agent is one row, whatever it did. */
+  /** The size of the live window, until the reader leaves it. It grows while its rows do not fill the screen: a sub-agent is one row, whatever it did. */
   const [pages, setPages] = useState(1);
   const live = range === null;
   /** Where the window is, while `range` is where it was rendered. */
@@ -234,6 +234,8 @@ export function useWindow({ left_out, total }: Length): Window {
   const move = useCallback((to: ScrollRange | null) => {
     latest.current = to;
     setRange(to);
+    // Once the reader has left the end, the range says what is shown. Later rows there may fill the screen.
+    if (to !== null) setPages(1);
   }, []);
   const start = windowStart(range?.first ?? null, { left_out, total, pages });
   const end = range ? Math.min(total, Math.max(start, range.last - left_out)) : total;
