@@ -83,6 +83,13 @@ test('a group of tool calls is the same row wherever the window starts in it', (
   for (const start of [0, 1, 7]) expect(keysOf(buildRows(reads, start))).toEqual([['reads 1']]);
 });
 
+test('a review of a call outside a group ends it, wherever the window starts', () => {
+  const items = [tool(1, 'edit'), stop, tool(2, 'edit'), ask(3, '1'), tool(4, 'edit'), tool(5, 'edit')];
+  const keys = (start: number) => buildRows(items, start).map(({ key }) => key);
+  expect(keys(0).slice(2)).toEqual(['tools 2', '3', 'tools 4']);
+  expect([keys(3), keys(4), keys(5)]).toEqual([['3', 'tools 4'], ['tools 4'], ['tools 4']]);
+});
+
 test('an answered permission review is in the row of its tool call; others have their own row', () => {
   const yes = { type: 'selected', option_id: 'y', option: null } as const;
   const rowsOf = (permission: Item) => buildRows([tool(1, 'edit'), tool(2, 'read'), permission, stop]);

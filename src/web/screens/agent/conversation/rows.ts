@@ -48,7 +48,7 @@ export interface SubagentRow {
 export function buildRows(items: readonly Item[], start = 0, end = items.length): Row[] {
   const parts = groupItems(items, start, end);
   const shown = parts.filter((part) => part.kind !== 'status' || hasNews(part, items));
-  return toRows(shown, (tool) => firstToolOf(tool, items, start));
+  return toRows(shown, (tool) => firstToolOf(tool, items, start), true);
 }
 
 /** The first start of an agent is no news. */
@@ -57,11 +57,18 @@ function hasNews(item: StatusChange, items: readonly Item[]): boolean {
   return items.some((one) => one.kind === 'status' && one.seq < item.seq && isFinal(one.status));
 }
 
-/** `beginOf`: the first tool call of a group that the first one of these parts may only continue. */
-function toRows(parts: readonly (Item | Group)[], beginOf: (first: Tool) => Tool): Row[] {
+/**
+ * `beginOf`: the first tool call of a group that the first one of these parts may only continue. `began_before`: whether
+ * there may be parts before these.
+ */
+function toRows(
+  parts: readonly (Item | Group)[],
+  beginOf: (first: Tool) => Tool,
+  began_before: boolean,
+): Row[] {
   const rows: Row[] = [];
   /** All parts before are ones that a group may contain. */
-  let is_cut = true;
+  let is_cut = began_before;
   const asked = new Set<string>();
   for (const part of parts) if (part.kind === 'permission') asked.add(part.call.id);
   let group: ToolGroup | null = null;
@@ -74,7 +81,8 @@ function toRows(parts: readonly (Item | Group)[], beginOf: (first: Tool) => Tool
       close();
       is_cut &&= part.began_before;
       const { head } = part;
-      rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: toRows(part.parts, beginOf) });
+      const inner = toRows(part.parts, beginOf, part.began_before);
+      rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: inner });
     } else if (part.kind === 'tool') {
       group ??= new ToolGroup(asked, is_cut ? beginOf(part) : part);
       is_cut = false;

@@ -78,21 +78,28 @@ export function isInGroups({ kind }: Item): boolean {
 }
 
 /**
- * The call that began the group of a call, which may be before the window that starts at `start`. So the group stays the
- * same row while the window moves.
+ * The call that began the group of a call in the window that starts at `start`; it may be before the window. So the group
+ * stays the same row while the window moves.
  */
 export function firstToolOf(tool: Tool, items: readonly Item[], start: number): Tool {
   let first = tool;
-  for (let at = start - 1; at >= 0; at--) {
+  /** The calls of permission reviews, and the call after the review: it begins the group if theirs is not in it. */
+  const asked = new Map<string, Tool>();
+  for (let at = items.indexOf(tool, start) - 1; at >= 0; at--) {
     const item = items[at]!;
     const is_same_author = item.subagent === tool.subagent;
     // A sub-agent's row is between the groups of its caller; it also begins the sub-agent's own rows.
     if (item.kind === 'delegation' && (is_same_author || item.id === tool.subagent)) break;
     if (!is_same_author) continue;
-    if (item.kind === 'tool') first = item;
-    else if (!isInGroups(item)) break;
+    if (item.kind === 'tool') {
+      first = item;
+      asked.delete(item.call.id);
+    } else if (item.kind === 'permission') {
+      if (!asked.has(item.call.id)) asked.set(item.call.id, first);
+    } else if (!isInGroups(item)) break;
   }
-  return first;
+  const [after_review = first] = asked.values();
+  return after_review;
 }
 
 /** Answered, and the answer reached the agent: a few words about it are enough. */
