@@ -113,11 +113,11 @@ const BlockGroup = memo(
   function BlockGroup({ finished, tail }: BlockGroupProps) {
     return (
       <>
-        {finished.map((block, at) => (
+        {[
           // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
-          <MarkdownBlock key={at} text={block} />
-        ))}
-        {tail !== null && showTail(finished.length, tail)}
+          ...finished.map((block, at) => <MarkdownBlock key={at} text={block} />),
+          tail !== null && showTail(finished.length, tail),
+        ]}
       </>
     );
   },
@@ -127,7 +127,7 @@ const BlockGroup = memo(
     a.finished.every((block, at) => block === b.finished[at]),
 );
 
-/** Not a component: with its key, it becomes the next finished block. */
+/** Not a component: with its key, in the same array, it becomes the next finished block without being mounted again. */
 function showTail(key: number, tail: string): ReactNode {
   const code = openFence(tail);
   if (code) return <CodeBlock key={key} text={code.code} language={code.language} grows />;
