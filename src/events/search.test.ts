@@ -22,6 +22,13 @@ test.for([
   expect([found.startsWith('…'), found.endsWith('…')]).toEqual([true, true]);
 });
 
+test('a snippet of a long text shows the match, whatever characters are before it', () => {
+  for (const length of [1, 1_000, 10_001]) {
+    const text = `${'é ﬁ Ü😀 e\u0301 İ '.repeat(length)}${'x'.repeat(limits.snippet_chars)} full${after}`;
+    expect(snippet(text, 'full')).toMatch(/^…x{49} full and more/);
+  }
+});
+
 test('a snippet begins with the text if it has no match', () => {
   expect(snippet('one\ntwo', 'three')).toBe('one two');
   expect(snippet('one\ntwo', '""')).toBe('one two');
