@@ -13,7 +13,8 @@ export const keys = {
   seen: ['seen'],
   agent: (agent_id: string) => ['agent', agent_id] as const,
   agent_deletion: (agent_id: string) => ['agent-deletion', agent_id] as const,
-  agent_config: (agent_id: string) => ['agent-config', agent_id] as const,
+  agent_config: (agent_id: string, session_id: string | null) =>
+    ['agent-config', agent_id, session_id] as const,
   sessions: (agent_id: string) => ['sessions', agent_id] as const,
   changes: (agent_id: string) => ['changes', agent_id] as const,
   /** Without a path, the prefix of every file's key. */

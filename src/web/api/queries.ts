@@ -101,10 +101,11 @@ export const promptsQuery = (agent_id: string) =>
     queryKey: keys.prompts(agent_id),
     queryFn: () => call('listPrompts', { params: { agent_id } }),
   });
-export const agentConfigQuery = (agent_id: string) =>
+/** Each session of an agent has its own. */
+export const agentConfigQuery = ({ id, session_id }: AgentRecord) =>
   queryOptions({
-    queryKey: keys.agent_config(agent_id),
-    queryFn: () => call('getAgentConfig', { params: { agent_id } }),
+    queryKey: keys.agent_config(id, session_id),
+    queryFn: () => call('getAgentConfig', { params: { agent_id: id } }),
   });
 /** For data that is not part of the fleet feed. */
 const not_streamed = { staleTime: 10_000, refetchOnWindowFocus: true } as const;

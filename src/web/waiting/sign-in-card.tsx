@@ -27,7 +27,7 @@ export const SignInCard = memo(function SignInCard({ agent, open, named, classNa
   const sign_in = useMutation({
     mutationFn: (method_id: string) =>
       call('authenticateAgent', { params: { agent_id: agent.id }, body: { method_id } }),
-    onSuccess: (config) => queries.setQueryData(keys.agent_config(agent.id), config),
+    onSuccess: (config) => queries.setQueryData(keys.agent_config(agent.id, agent.session_id), config),
   });
   const done = sign_in.isSuccess ? 'Signed in' : 'Sign-in no longer needed';
   return (
@@ -80,7 +80,7 @@ interface SigningIn {
 
 function Methods({ agent, sign_in }: { agent: AgentRecord; sign_in: SigningIn }) {
   const online = useOnline();
-  const read = useQuery({ ...agentConfigQuery(agent.id), staleTime: 0 });
+  const read = useQuery({ ...agentConfigQuery(agent), staleTime: 0 });
   const { data: presets = [] } = useQuery(presetsQuery(agent.node_id));
   const hint = presets.find(({ id }) => id === agent.preset)?.sign_in_hint;
   const methods = read.data?.auth_methods ?? [];

@@ -12,7 +12,7 @@ type Reported = Pick<
 
 export function useReportedSettings(agent: AgentRecord, view: View): View {
   const is_known = view.began_before && agent.protocol === 'acp' && agent.status === 'running';
-  const { data } = useQuery({ ...agentConfigQuery(agent.id), enabled: is_known });
+  const { data } = useQuery({ ...agentConfigQuery(agent), enabled: is_known });
   return useMemo(() => (is_known && data ? withReported(view, data) : view), [view, is_known, data]);
 }
 
