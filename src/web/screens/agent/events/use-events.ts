@@ -57,6 +57,7 @@ export function useEvents(
   const [read_type, setReadType] = useState(type);
   /** The end of the log after it became shorter, which the agent's record may not show yet. */
   const [reset_to, setResetTo] = useState(Number.POSITIVE_INFINITY);
+  if (reset_to < Number.POSITIVE_INFINITY && last_seq <= reset_to) setResetTo(Number.POSITIVE_INFINITY);
   const page = usePages(agent_id, type, Math.min(last_seq, reset_to));
   /** All events up to here are known, also those of other types. */
   const read_to = useRef(0);
