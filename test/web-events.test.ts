@@ -98,3 +98,32 @@ browserTest('a link to an event after the end of the log says that it does not e
     await page.getByText('Event 99999 does not exist').first().waitFor(SOON);
   }
 });
+
+browserTest('a link to an event that has not arrived yet leads to it once it has', async () => {
+  const agent = await talker(2);
+  const page = await openPage();
+  const { last_seq } = await plane.get(agent.id);
+  await page.goto(`${plane.url}/agents/${agent.id}/conversation#e${last_seq + 1}`);
+  await page
+    .getByText(`Event ${last_seq + 1} does not exist`)
+    .first()
+    .waitFor(SOON);
+  await prompt(agent);
+  const marked = page.getByRole('log', { name: 'Conversation' }).locator('.bg-marked');
+  await marked.filter({ hasText: 'More' }).waitFor(SOON);
+});
+
+browserTest('an event is not called missing while the page cannot read the log', async () => {
+  const agent = await talker(2);
+  const page = await openPage();
+  await page.route(LOG, (route) => route.abort());
+  await page.goto(`${plane.url}/agents/${agent.id}/events#e99999`);
+  const again = page.getByRole('button', { name: 'Try again' });
+  await again.waitFor(SOON);
+  const missing = page.getByText('Event 99999 does not exist').first();
+  // Longer than the page waits for the event.
+  await expect(missing.waitFor({ timeout: 4_000 })).rejects.toThrow('Timeout');
+  await page.unroute(LOG);
+  await again.click();
+  await missing.waitFor(SOON);
+});
