@@ -225,7 +225,10 @@ export function useWindow({ left_out, total }: Length): Window {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState<ScrollRange | null>(null);
-  /** The size of the live window, until the reader leaves it. It grows while its rows do not fill the screen: a sub-agent is one row, whatever it did. */
+  /**
+   * The size of the live window, until the reader leaves it. It grows while its rows do not fill the screen: a sub-agent is
+   * one row, whatever it did.
+   */
   const [pages, setPages] = useState(1);
   const live = range === null;
   /** Where the window is, while `range` is where it was rendered. */
