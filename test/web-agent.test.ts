@@ -390,6 +390,21 @@ longBrowserTest('a growing message leaves its earlier paragraphs in the page unt
   expect(await page.evaluate('[window.touched, document.contains(window.first)]')).toEqual([0, true]);
 });
 
+browserTest('the last paragraph of a message is the same element when the message has ended', async () => {
+  const agent = await scriptedAgent([
+    [message('The first.\n\nThe *last* paragraph', 'one'), { sleep: 1_500 }, message('.', 'one')],
+  ]);
+  const { page } = await openAgentPage(agent);
+  await sendPrompt(page, 'Tell me');
+  const last = log(page).locator('p', { hasText: 'The last paragraph' });
+  const paragraph = await last.elementHandle();
+  const caret = log(page).locator('.with-caret');
+  await caret.waitFor();
+  await last.filter({ hasText: /\.$/ }).waitFor();
+  await caret.waitFor({ state: 'detached' });
+  expect(await paragraph!.evaluate((one) => one.isConnected)).toBe(true);
+});
+
 browserTest('hostile text runs nothing, loads nothing, and links only to web pages', async () => {
   const evil = [
     '<img src="https://evil.example/a.png" onerror="document.title=1"> <script>document.title=2</script>',
