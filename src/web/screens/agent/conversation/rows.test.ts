@@ -81,6 +81,11 @@ test('a group of tool calls is the same row wherever the window starts in it', (
   ]);
   const reads = Array.from({ length: 9 }, (_, at) => tool(at + 1, 'read'));
   for (const start of [0, 1, 7]) expect(keysOf(buildRows(reads, start))).toEqual([['reads 1']]);
+  const mixed = [tool(0, 'edit'), ...reads];
+  for (const start of [0, 1, 3]) {
+    const [group] = buildRows(mixed, start);
+    expect([group!.key, keysOf([group!])]).toEqual(['tools 0', [[...(start ? [] : ['0']), 'reads 1']]]);
+  }
 });
 
 test('a review of a call outside a group ends it, wherever the window starts', () => {

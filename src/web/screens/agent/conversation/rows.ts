@@ -6,7 +6,7 @@ import type { Delegation, Item, Permission, StatusChange, Tool } from '../../../
 import { isFinal } from '../../../../features/agents/rules.ts';
 import { noticeTone, stopText } from '../../../transcript/status-text.ts';
 import { type Group, groupItems } from './groups.ts';
-import { firstToolOf, isInGroups, ToolGroup } from './tool-group.ts';
+import { beginOfGroup, type GroupBegin, isInGroups, ToolGroup } from './tool-group.ts';
 
 export type Row = ItemRow | ToolRow | ReadsRow | ToolsRow | SubagentRow;
 
@@ -48,7 +48,7 @@ export interface SubagentRow {
 export function buildRows(items: readonly Item[], start = 0, end = items.length): Row[] {
   const parts = groupItems(items, start, end);
   const shown = parts.filter((part) => part.kind !== 'status' || hasNews(part, items));
-  return toRows(shown, (tool) => firstToolOf(tool, items, start), true);
+  return toRows(shown, (call, asked) => beginOfGroup(call, items, start, asked), true);
 }
 
 /** The first start of an agent is no news. */
@@ -58,12 +58,12 @@ function hasNews(item: StatusChange, items: readonly Item[]): boolean {
 }
 
 /**
- * `beginOf`: the first tool call of a group that the first one of these parts may only continue. `began_before`: whether
- * there may be parts before these.
+ * `beginOf`: how a group began that the first tool call of these parts may only continue. `began_before`: whether there may
+ * be parts before these.
  */
 function toRows(
   parts: readonly (Item | Group)[],
-  beginOf: (first: Tool) => Tool,
+  beginOf: (first: Tool, asked: ReadonlySet<string>) => GroupBegin,
   began_before: boolean,
 ): Row[] {
   const rows: Row[] = [];
@@ -84,7 +84,7 @@ function toRows(
       const inner = toRows(part.parts, beginOf, part.began_before);
       rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: inner });
     } else if (part.kind === 'tool') {
-      group ??= new ToolGroup(asked, is_cut ? beginOf(part) : part);
+      group ??= new ToolGroup(asked, is_cut ? beginOf(part, asked) : { tool: part, read: part });
       is_cut = false;
       group.addTool(part);
     } else if (!group?.add(part)) {

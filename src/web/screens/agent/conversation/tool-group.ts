@@ -2,20 +2,27 @@
 import type { Item, Permission, Tool } from '../../../../acp/transcript/items.ts';
 import type { Row, ToolRow, ToolsRow } from './rows.ts';
 
+/** The first items of a group; they may not be shown. */
+export interface GroupBegin {
+  tool: Tool;
+  /** The first of the consecutive reads that the first shown call continues, if it is a read. */
+  read: Tool;
+}
+
 export class ToolGroup {
   readonly #asked: ReadonlySet<string>;
-  readonly #begin: Tool;
+  readonly #begin: GroupBegin;
   readonly #rows: Row[] = [];
   #reads: Tool[] = [];
 
-  /** `asked`: the ids of the calls with permission reviews. `begin`: the call that began the group; it may not be shown. */
-  constructor(asked: ReadonlySet<string>, begin: Tool) {
+  /** `asked`: the ids of the calls with permission reviews. */
+  constructor(asked: ReadonlySet<string>, begin: GroupBegin) {
     this.#asked = asked;
     this.#begin = begin;
   }
 
   addTool(item: Tool): void {
-    if (this.#isQuietRead(item)) {
+    if (isQuietRead(item, this.#asked)) {
       this.#reads.push(item);
       return;
     }
@@ -34,7 +41,7 @@ export class ToolGroup {
 
   toRow(): ToolsRow {
     this.#closeReads();
-    return { type: 'tools', key: `tools ${this.#begin.key}`, rows: this.#rows };
+    return { type: 'tools', key: `tools ${this.#begin.tool.key}`, rows: this.#rows };
   }
 
   #addPermission(item: Permission): boolean {
@@ -57,14 +64,9 @@ export class ToolGroup {
     this.#reads = [];
     if (reads.length > 1) {
       // The first row may have begun before the window, too.
-      const { key } = this.#rows.length === 0 ? this.#begin : reads[0]!;
+      const { key } = this.#rows.length === 0 ? this.#begin.read : reads[0]!;
       this.#rows.push({ type: 'reads', key: `reads ${key}`, reads });
     } else for (const item of reads) this.#rows.push(toRow(item));
-  }
-
-  /** A read that runs, failed or needed permission has its own row. */
-  #isQuietRead({ call, status }: Tool): boolean {
-    return call.tool_kind === 'read' && status === 'completed' && !this.#asked.has(call.id);
   }
 }
 
@@ -78,28 +80,44 @@ export function isInGroups({ kind }: Item): boolean {
 }
 
 /**
- * The call that began the group of a call in the window that starts at `start`; it may be before the window. So the group
- * stays the same row while the window moves.
+ * How the group of a call in the window that starts at `start` began, maybe before the window. So the group stays the same
+ * row while the window moves. `asked`: as in the constructor of `ToolGroup`.
  */
-export function firstToolOf(tool: Tool, items: readonly Item[], start: number): Tool {
-  let first = tool;
-  /** The calls of permission reviews, and the call after the review: it begins the group if theirs is not in it. */
-  const asked = new Map<string, Tool>();
-  for (let at = items.indexOf(tool, start) - 1; at >= 0; at--) {
+export function beginOfGroup(
+  call: Tool,
+  items: readonly Item[],
+  start: number,
+  asked: ReadonlySet<string>,
+): GroupBegin {
+  let begin: GroupBegin = { tool: call, read: call };
+  let is_in_reads = true;
+  const reviewed = new Set(asked);
+  /** The calls of permission reviews, and how the group began if theirs is not in it. */
+  const awaited = new Map<string, GroupBegin>();
+  for (let at = items.indexOf(call, start) - 1; at >= 0; at--) {
     const item = items[at]!;
-    const is_same_author = item.subagent === tool.subagent;
+    const is_same_author = item.subagent === call.subagent;
     // A sub-agent's row is between the groups of its caller; it also begins the sub-agent's own rows.
-    if (item.kind === 'delegation' && (is_same_author || item.id === tool.subagent)) break;
+    if (item.kind === 'delegation' && (is_same_author || item.id === call.subagent)) break;
     if (!is_same_author) continue;
+    if (item.kind !== 'tool' && !isInGroups(item)) break;
     if (item.kind === 'tool') {
-      first = item;
-      asked.delete(item.call.id);
+      is_in_reads &&= isQuietRead(item, reviewed);
+      begin = { tool: item, read: is_in_reads ? item : begin.read };
+      awaited.delete(item.call.id);
     } else if (item.kind === 'permission') {
-      if (!asked.has(item.call.id)) asked.set(item.call.id, first);
-    } else if (!isInGroups(item)) break;
+      is_in_reads &&= isMergeable(item);
+      reviewed.add(item.call.id);
+      if (!awaited.has(item.call.id)) awaited.set(item.call.id, begin);
+    } else is_in_reads = false;
   }
-  const [after_review = first] = asked.values();
+  const [after_review = begin] = awaited.values();
   return after_review;
+}
+
+/** A read that runs, failed or needed permission has its own row. */
+function isQuietRead({ call, status }: Tool, asked: ReadonlySet<string>): boolean {
+  return call.tool_kind === 'read' && status === 'completed' && !asked.has(call.id);
 }
 
 /** Answered, and the answer reached the agent: a few words about it are enough. */
