@@ -221,18 +221,17 @@ function useHeldRow(
   }, [scroller]);
 }
 
-export function useWindow({ left_out, total }: Length): Window {
-  const scroller = useRef<HTMLDivElement>(null);
-  const content = useRef<HTMLDivElement>(null);
+/** The range that the reader has chosen; null: the window is live. */
+function useRange() {
   const [range, setRange] = useState<ScrollRange | null>(null);
   /**
    * The size of the live window, until the reader leaves it. It grows while its rows do not fill the screen: a sub-agent is
    * one row, whatever it did.
    */
   const [pages, setPages] = useState(1);
-  const live = range === null;
-  /** Where the window is, while `range` is where it was rendered. */
   const latest = useRef(range);
+  /** Where the window is, while `range` is where it was rendered. */
+  const getRange = useCallback(() => latest.current, []);
   const isLive = useCallback(() => latest.current === null, []);
   const move = useCallback((to: ScrollRange | null) => {
     latest.current = to;
@@ -240,6 +239,14 @@ export function useWindow({ left_out, total }: Length): Window {
     // Once the reader has left the end, the range says what is shown. Later rows there may fill the screen.
     if (to !== null) setPages(1);
   }, []);
+  return { range, getRange, isLive, move, pages, setPages };
+}
+
+export function useWindow({ left_out, total }: Length): Window {
+  const scroller = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const { range, getRange, isLive, move, pages, setPages } = useRange();
+  const live = range === null;
   const start = windowStart(range?.first ?? null, { left_out, total, pages });
   const end = range ? Math.min(total, Math.max(start, range.last - left_out)) : total;
   const all = left_out + total;
@@ -267,7 +274,7 @@ export function useWindow({ left_out, total }: Length): Window {
 
   // The edges of a window that has moved are still on the page until it is rendered, and must not move it back.
   const showOlder = useCallback(() => {
-    const at = latest.current;
+    const at = getRange();
     const has_moved = windowStart(at?.first ?? null, { left_out, total, pages }) !== start;
     if (start === 0 || has_moved) return;
     if (at === null) {
@@ -276,11 +283,11 @@ export function useWindow({ left_out, total }: Length): Window {
     }
     holdRow();
     move({ ...at, first: left_out + Math.max(0, start - PAGE) });
-  }, [move, holdRow, pages, left_out, total, start]);
+  }, [getRange, move, setPages, holdRow, pages, left_out, total, start]);
 
   const showNewer = useCallback(() => {
-    if (range && latest.current === range) move({ ...range, last: Math.min(all, left_out + end) + PAGE });
-  }, [move, range, left_out, end, all]);
+    if (range && getRange() === range) move({ ...range, last: Math.min(all, left_out + end) + PAGE });
+  }, [getRange, move, range, left_out, end, all]);
 
   const show = useCallback(
     (at: number) => {
