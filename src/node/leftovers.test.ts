@@ -146,6 +146,20 @@ test('a repeated start of a running session whose launch was lost keeps its file
   expect(Buffer.from((await node.stepOutput(id, 100))!).toString()).toBe('done\n');
 });
 
+test('an empty session directory is filled by a start', async () => {
+  const launch = launchOf(data, ['/bin/sh', '-c', 'cat "$SVC_STEP_INPUT" >"$SVC_STEP_OUTPUT"'], {
+    step_input: '"in"',
+  });
+  const id = launch.session_id;
+  await mkdir(inSession(id, '.'), { recursive: true });
+  const node = await open();
+  const sink = new RecordingSink();
+  await node.attach(sink);
+  await node.start(launch);
+  await sink.ended(id);
+  expect(Buffer.from((await node.stepOutput(id, 100))!).toString()).toBe('"in"');
+});
+
 test('a session that a newer version has started is not missing, and is reported after an upgrade', async () => {
   const launch = launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]);
   const first = await open();
