@@ -36,25 +36,28 @@ test('stops the agents of all users, also those that are starting', async () => 
 });
 
 // In SQLite, writes do not overlap.
-test.runIf(on_postgres)('stops an agent whose start was being stored', async () => {
-  const { core, store } = fixture;
-  const { id } = await fixture.create();
-  const lifecycle = new Lifecycle(core, {} as never, () => null);
-  const start = await holdWrite(store, async (tx) =>
-    lifecycle.enqueueStart(tx, await core.records.mustFind(tx, id), SERVICE),
-  );
-  const stopping = stopAll();
-  const waiting = sql<boolean>`relation = 'gate'::regclass AND NOT granted`;
-  await vi.waitFor(async () => {
-    const locks = await store.read((reader) =>
-      reader.all(reader.sql.selectFrom(sql`pg_locks`.as('locks')).select(sql`1`.as('one')).where(waiting)),
+if (on_postgres)
+  test('stops an agent whose start was being stored', async () => {
+    const { core, store } = fixture;
+    const { id } = await fixture.create();
+    const lifecycle = new Lifecycle(core, {} as never, () => null);
+    const start = await holdWrite(store, async (tx) =>
+      lifecycle.enqueueStart(tx, await core.records.mustFind(tx, id), SERVICE),
     );
-    expect(locks).toHaveLength(1);
-  }, SOON);
-  await start.commit();
-  expect(await stopping).toEqual({ stopped: 1, still_running: [] });
-  expect((await fixture.get(id)).status).toBe('cancelled');
-});
+    const stopping = stopAll();
+    // Other databases of the server have a table with the same OID.
+    const here = sql`(SELECT oid FROM pg_database WHERE datname = current_database())`;
+    const waiting = sql<boolean>`relation = 'gate'::regclass AND database = ${here} AND NOT granted`;
+    await vi.waitFor(async () => {
+      const locks = await store.read((reader) =>
+        reader.all(reader.sql.selectFrom(sql`pg_locks`.as('locks')).select(sql`1`.as('one')).where(waiting)),
+      );
+      expect(locks).toHaveLength(1);
+    }, SOON);
+    await start.commit();
+    expect(await stopping).toEqual({ stopped: 1, still_running: [] });
+    expect((await fixture.get(id)).status).toBe('cancelled');
+  });
 
 test('looks again after an agent was deleted meanwhile, and reports one that has not ended', async () => {
   const [deleted, slow] = [await fixture.create({ start: true }), await fixture.create({ start: true })];
