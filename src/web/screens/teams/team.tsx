@@ -237,14 +237,14 @@ function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
   const isHere = useIsHere();
   const act = useAct(
     (team_id: string) => call('deleteTeam', { params: { team_id } }),
-    () => {
+    async () => {
       void queries.invalidateQueries({ queryKey: keys.teams });
       void queries.invalidateQueries({ queryKey: keys.all_runs });
-      // A user who comes back reads them again. This page, which closes, does not.
-      for (const queryKey of [keys.team(team.id), keys.runs(team.id)])
-        void queries.invalidateQueries({ queryKey, refetchType: 'none' });
-      if (isHere()) void navigate({ to: '/teams' });
+      if (isHere()) await navigate({ to: '/teams' });
       else showToast(team.name, 'The team was deleted');
+      // Not before, because this page would read them again while it closes. One that is shown again by now must.
+      for (const queryKey of [keys.team(team.id), keys.runs(team.id)])
+        void queries.invalidateQueries({ queryKey });
     },
   );
   return (
