@@ -100,7 +100,7 @@ export const limits = {
   link_hello_ms: 10_000,
   /** Time limit for opening a connection. */
   link_connect_ms: 10_000,
-  /** A connection is closed after being without traffic for this long. */
+  /** A connection is closed after being without traffic for this long. Pings are traffic. */
   link_idle_ms: 60_000,
   /** Connections of actors to one listener. */
   actor_connections_max: 128,

@@ -18,6 +18,7 @@ import {
 } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import type { Clock } from '../../base/clock.ts';
+import { closeWhenIdle } from '../../base/idle-session.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Node } from '../../core/node.ts';
@@ -109,7 +110,7 @@ export async function openNodeServer(options: NodeServerOptions): Promise<NodeSe
     // Unauthenticated sessions were already closed, and any request on one throws.
     if (session.destroyed) return;
     session.setLocalWindowSize(limits.link_window_bytes);
-    session.setTimeout(sharedLimits.link_idle_ms, () => session.destroy());
+    closeWhenIdle(session, sharedLimits.link_idle_ms);
     session.on('error', (error) => options.log.debug({ err: error }, 'a connection of the link failed'));
     session.once('close', () => sessions.delete(session));
     sessions.add(session);

@@ -9,6 +9,7 @@ import http2 from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { createContextValues } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { closeWhenIdle } from '../../base/idle-session.ts';
 import { KIB, limits as sharedLimits } from '../../base/limits.ts';
 import { GRPC_ONLY } from '../../link/wire.ts';
 import { limits } from './limits.ts';
@@ -69,7 +70,7 @@ export async function openActorListener(options: ActorListenerOptions): Promise<
     socket.once('close', () => sockets.delete(socket));
   });
   server.on('session', (session: http2.ServerHttp2Session) => {
-    session.setTimeout(sharedLimits.link_idle_ms, () => session.destroy());
+    closeWhenIdle(session, sharedLimits.link_idle_ms);
     session.on('error', (error) => log.debug({ err: error }, 'a connection of an actor failed'));
   });
   server.on('sessionError', () => {});
