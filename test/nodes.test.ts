@@ -185,6 +185,10 @@ test('without a worktree root, a worktree needs an existing workdir on the node'
   expect(await create({ ...tree, workdir })).toMatchObject([201, { workdir }]);
   expect(git(workdir, 'branch', '--show-current')).toMatch(/^svc\/Far-agt_/);
   expect(await create({ worktree_mode: 'create_worktree' })).toEqual(refused(400, 'workdir is required'));
+  const empty = join(bare.work, 'empty');
+  mkdirSync(empty);
+  const bare_tree = { worktree_mode: 'create_worktree', worktree_repo: '', workdir: empty };
+  expect(await create(bare_tree)).toMatchObject([201, { workdir: empty, worktree_repo: null }]);
 });
 
 test("a worktree root from the registry holds a node's worktrees, and their changes are shown", async () => {

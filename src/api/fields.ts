@@ -1,7 +1,7 @@
 /** Schemas that many routes share: names, times, flags and lists. */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
-import { NODE_ID } from '../core/node.ts';
+import { NODE_ID, NODE_ID_RULE } from '../core/node.ts';
 import { problems } from '../core/problem.ts';
 import { USERNAME } from '../features/accounts/rules.ts';
 
@@ -45,9 +45,7 @@ export const name = z
 export const username = z
   .string()
   .regex(USERNAME, { error: 'must be 1 to 64 characters from a-z, 0-9, ".", "_" and "-"' });
-export const nodeId = z
-  .string()
-  .regex(NODE_ID, { error: 'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"' });
+export const nodeId = z.string().regex(NODE_ID, { error: NODE_ID_RULE });
 /** Describes an absent `node_id`. */
 export const NODE_DEFAULT = 'Default: `main`; with `server.local_node = false`, the only registered node.';
 export const password = bounded(limits.password_chars_max);

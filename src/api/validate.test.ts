@@ -55,7 +55,7 @@ describe('creating an agent', () => {
     [
       'a bad node id',
       { ...agent, node_id: '../x' },
-      'node_id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"',
+      'node_id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-", but not "." or ".."',
     ],
   ])('rejects %s with a one-line message', (_what, body, message) => {
     expect(ofAgent(body)?.message).toBe(message);

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import { parseAddress } from '../core/config.ts';
-import { MAIN_NODE, NODE_ID } from '../core/node.ts';
+import { MAIN_NODE, NODE_ID, NODE_ID_RULE } from '../core/node.ts';
 import { nodeToml } from '../core/node-toml.ts';
 import { problems } from '../core/problem.ts';
 import { failed, usage } from './failure.ts';
@@ -33,7 +33,7 @@ export function nodeConfig(options: { node_id: string; token: string; listen?: s
   const { node_id, token, listen } = options;
   if (node_id === MAIN_NODE) throw usage(problems.nodeIdReserved().message);
   if (!NODE_ID.test(node_id)) {
-    throw usage(`--id ${node_id}: must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"`);
+    throw usage(`--id ${node_id}: ${NODE_ID_RULE}`);
   }
   if (listen !== undefined && parseAddress(listen) === null) {
     throw usage(`--listen ${listen}: must be <host>:<port>`);

@@ -5,7 +5,11 @@ import type { Cleanup, Exit, Launch, Leftover, StreamSizes } from './session.ts'
 
 /** The id of the node that is part of every plane. */
 export const MAIN_NODE = 'main';
-export const NODE_ID = /^[A-Za-z0-9._-]{1,64}$/;
+/** Clients resolve `.` and `..` in paths, so a node with such an id could not be reached. */
+export const NODE_ID = /^(?!\.\.?$)[A-Za-z0-9._-]{1,64}$/;
+/** How errors describe `NODE_ID`. */
+export const NODE_ID_RULE =
+  'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-", but not "." or ".."';
 
 /**
  * A link to a node, carried by everything that the plane decides because of what the node said over it. See

@@ -22,7 +22,7 @@ import {
   parseAddress,
 } from '../core/config.ts';
 import { parseDatabaseUrl } from '../core/database-url.ts';
-import { MAIN_NODE, NODE_ID } from '../core/node.ts';
+import { MAIN_NODE, NODE_ID, NODE_ID_RULE } from '../core/node.ts';
 import { invalid } from '../core/problem.ts';
 
 export interface ConfigSources {
@@ -147,8 +147,7 @@ function nodeRefusals(config: Config): string[] {
   if (id === null)
     found.push('server.role "node" needs server.node_id, the id registered on the control plane');
   else if (id === MAIN_NODE) found.push('server.node_id "main" is reserved for the control plane’s own node');
-  else if (!NODE_ID.test(id))
-    found.push('server.node_id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"');
+  else if (!NODE_ID.test(id)) found.push(`server.node_id ${NODE_ID_RULE}`);
   if (!config.get('server.local_node')) {
     found.push('server.role "node" runs agents: remove server.local_node = false');
   }

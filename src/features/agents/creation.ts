@@ -48,10 +48,11 @@ export type AgentRequest = Omit<CreateAgent, 'worktree_mode' | 'node_id'> & {
   worktree_mode?: WorktreeMode | undefined;
 };
 
-/** Completes a request with the default mode and node. Throws `no_local_node`. */
+/** Completes a request with the default mode and node. An empty `worktree_repo` is an absent one. Throws `no_local_node`. */
 export function withDefaults({ nodes }: Pick<AgentCore, 'nodes'>, request: AgentRequest): CreateAgent {
-  const { worktree_mode = defaultWorktreeMode(request.worktree_repo) } = request;
-  return { ...request, worktree_mode, node_id: nodes.choose(request.node_id) };
+  const worktree_repo = request.worktree_repo || null;
+  const { worktree_mode = defaultWorktreeMode(worktree_repo) } = request;
+  return { ...request, worktree_repo, worktree_mode, node_id: nodes.choose(request.node_id) };
 }
 
 /**

@@ -147,11 +147,8 @@ test('reports invalid input with the messages of the contract', async () => {
   const post = (fields: object) => request('POST', NODES, { ...box, ...fields });
   const form = 'grpc_target must be https://<host>:<port>';
   await refused(400, 'id is required', post({ id: undefined }));
-  await refused(
-    400,
-    'id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"',
-    post({ id: 'a b' }),
-  );
+  const id_rule = 'id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-", but not "." or ".."';
+  for (const id of ['a b', '.', '..']) await refused(400, id_rule, post({ id }));
   await refused(400, 'agent node id is reserved', post({ id: 'main' }));
   await refused(400, 'name is required', post({ name: '' }));
   await refused(400, 'grpc_target is required', post({ grpc_target: undefined }));
