@@ -83,21 +83,23 @@ test('logs one line when PostgreSQL does not answer, one when it is back, and st
     const response = await fetch(`${plane!.url}/readyz`);
     return [response.status, await response.json()];
   };
-  const metric = async () => {
-    const headers = { authorization: `Bearer ${plane!.token}` };
-    const text = await (await fetch(`${plane!.url}/metrics`, { headers })).text();
+  const metric = async (token?: string) => {
+    const init = token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } };
+    const text = await (await fetch(`${plane!.url}/metrics`, init)).text();
     return /^svc_postgresql_up (\d)$/m.exec(text)![1];
   };
   expect(await readyz()).toEqual([200, { status: 'ok', database: 'ok' }]);
+  expect(await metric(plane.token)).toBe('1');
   const before = plane.log.length;
   proxy.cut();
   const failing = Array.from({ length: 5 }, () => plane!.client.call('getMe', {}));
   await expect.poll(readyz).toEqual([200, { status: 'ok', database: 'unreachable' }]);
+  expect(await metric(plane.token)).toBe('0');
   const failed = { status: 'rejected', reason: { code: 'storage_failed' } };
   expect(await Promise.allSettled(failing)).toMatchObject(failing.map(() => failed));
   proxy.accept();
   await expect.poll(readyz).toEqual([200, { status: 'ok', database: 'ok' }]);
-  expect(await metric()).toBe('1');
+  expect(await metric(plane.token)).toBe('1');
   const lines = plane.log.slice(before).trim().split('\n');
   const records = lines.map((line) => JSON.parse(line) as { level: string; message: string });
   expect(records.filter(({ message }) => message.includes('PostgreSQL'))).toMatchObject([
@@ -106,6 +108,10 @@ test('logs one line when PostgreSQL does not answer, one when it is back, and st
   ]);
   // None of the requests that failed.
   expect(records.filter(({ level }) => level === 'error')).toEqual([]);
+
+  await plane.client.call('updateConfig', { body: { 'metrics.open': true } });
+  proxy.cut();
+  await expect.poll(() => metric()).toBe('0');
 });
 
 test('shows the password in no log line, no argument, no error and to no agent', async () => {

@@ -9,7 +9,7 @@ import type { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventRecord, StreamName } from '../core/event.ts';
 import { hasEvents, headOf } from '../store/event-rows/heads.ts';
 import { searchPhrases } from '../store/fts.ts';
-import type { Store } from '../store/store.ts';
+import { databaseAnswers, type Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import type { History } from './history.ts';
 import { limits } from './limits.ts';
@@ -131,7 +131,7 @@ export class Search {
   #warn(error: unknown): void {
     if (this.#stop.signal.aborted) return;
     // The store has logged that its server does not answer.
-    const level = this.#store.server?.up() === false ? 'debug' : 'warn';
+    const level = databaseAnswers(this.#store) ? 'warn' : 'debug';
     this.#log[level]({ err: error }, 'cannot update the search index');
   }
 }

@@ -1,6 +1,7 @@
 /** Opens the core of a plane: the services that its features share, and the sessions of this machine. */
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
 import { loadSecretKey } from '../base/secret-key.ts';
 import type { Config, Settings } from '../core/config.ts';
 import { MAIN_NODE, type Node } from '../core/node.ts';
@@ -118,7 +119,7 @@ export async function openCore(
     timers: new Timers(common),
     idempotency: new IdempotencyKeys({ store, clock, key }),
     nodes: nodeDirectory(machine.node, () => (runs_agents ? folders() : null), features),
-    ...openMetrics(settings, store, data_dir),
+    ...openMetrics({ settings, store, data_dir, log }),
     session: features.session,
     extensions: features.extensions,
     listening_url: () => listening_url,
@@ -218,12 +219,18 @@ function nodeDirectory(
   };
 }
 
-function openMetrics(
-  settings: LiveSettings,
-  store: Store,
-  data_dir: string,
-): Pick<Core, 'metrics' | 'streams'> {
-  const metrics = new Metrics();
+function openMetrics({
+  settings,
+  store,
+  data_dir,
+  log,
+}: {
+  settings: LiveSettings;
+  store: Store;
+  data_dir: string;
+  log: Logger;
+}): Pick<Core, 'metrics' | 'streams'> {
+  const metrics = new Metrics(log);
   registerDatabaseMetrics(metrics, store);
   registerDiskMetrics(metrics, data_dir);
   const bounds = () => ({

@@ -1,12 +1,13 @@
 /** Metrics of a database on a server. With the embedded one, `svc_postgresql_up` is 1, and the others are 0. */
 import type { Metrics } from '../server/metrics.ts';
-import type { Store } from '../store/store.ts';
+import { databaseAnswers, type Store } from '../store/store.ts';
 
-export function registerDatabaseMetrics(metrics: Metrics, { server }: Pick<Store, 'server'>): void {
+export function registerDatabaseMetrics(metrics: Metrics, store: Pick<Store, 'server'>): void {
+  const { server } = store;
   metrics.gauge(
     'svc_postgresql_up',
     'Whether PostgreSQL answers: 1 or 0. 1 with the embedded database.',
-    () => Number(server?.up() ?? true),
+    () => Number(databaseAnswers(store)),
   );
   metrics.gauge(
     'svc_postgresql_connections',

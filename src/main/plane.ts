@@ -30,6 +30,7 @@ import { openTeams } from '../features/teams/index.ts';
 import { openTokens } from '../features/tokens/index.ts';
 import { openWorktrees } from '../features/worktrees/index.ts';
 import { metaHandlers } from '../server/docs.ts';
+import { databaseAnswers } from '../store/store.ts';
 import type { Closing } from './closing.ts';
 import { type OpenedCore, openCore, type PlaneContext } from './core.ts';
 import { drainOnClose, openPlaneHttp } from './http.ts';
@@ -183,7 +184,7 @@ async function startWork(core: Core, features: FeatureSet, opened: Closing): Pro
   metrics.gauge(
     'svc_unknown_work',
     'Facts, timers and intents of kinds that this version does not know. They wait for a newer version.',
-    countUnknown,
+    () => (databaseAnswers(store) ? countUnknown() : null),
   );
   const waiting = await countUnknown();
   return waiting === 0

@@ -3,6 +3,7 @@
  * can run in one process.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { type Logger, silentLog } from '../base/log.ts';
 
 export interface LabeledValue<L extends string> {
   labels: Record<L, string>;
@@ -27,7 +28,13 @@ export class Metrics {
   });
   /** Counters by operation and status, because looking up labels costs more than counting. */
   readonly #counters = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>();
+  readonly #log: Logger;
   #collecting = false;
+
+  /** `log` gets the reasons why values could not be read. */
+  constructor(log: Logger = silentLog) {
+    this.#log = log;
+  }
 
   /** `seconds` is null for streams, which last as long as the client reads them. */
   request(operation: string, status: number, seconds: number | null): void {
@@ -50,32 +57,39 @@ export class Metrics {
     return (seconds) => histogram.observe(seconds);
   }
 
-  /** Registers a gauge whose value is computed when the metrics are read. */
-  gauge(name: string, help: string, read: () => number | Promise<number>): void {
+  /** Registers a gauge whose value is computed when the metrics are read. It has none if `read` returns null or fails. */
+  gauge(name: string, help: string, read: () => number | null | Promise<number | null>): void {
+    const readOrNull = () => this.#readOr(null, name, read);
     new Gauge({
       name,
       help,
       registers: [this.registry],
       async collect() {
-        this.set(await read());
+        const value = await readOrNull();
+        if (value === null) this.remove();
+        else this.set(value);
       },
     });
   }
 
-  /** Registers a gauge with labels. `read` returns all its values when the metrics are read. */
+  /**
+   * Registers a gauge with labels. `read` returns all its values when the metrics are read. It has none if `read` fails, so that
+   * the others can still be read.
+   */
   gauges<L extends string>(
     name: string,
     help: string,
     labels: readonly L[],
     read: () => LabeledValue<L>[] | Promise<LabeledValue<L>[]>,
   ): void {
+    const readOrNone = () => this.#readOr([], name, read);
     new Gauge<L>({
       name,
       help,
       labelNames: labels,
       registers: [this.registry],
       async collect() {
-        const values = await read();
+        const values = await readOrNone();
         this.reset();
         for (const each of values) this.set(each.labels, each.value);
       },
@@ -102,5 +116,14 @@ export class Metrics {
       this.#collecting = true;
     }
     return this.registry.metrics();
+  }
+
+  async #readOr<T>(none: T, metric: string, read: () => T | Promise<T>): Promise<T> {
+    try {
+      return await read();
+    } catch (err) {
+      this.#log.warn({ err, metric }, 'cannot read a metric');
+      return none;
+    }
   }
 }

@@ -137,6 +137,11 @@ export interface ServerUse extends ServerCounts {
   connections(): { open: number; waiting: number };
 }
 
+/** False while the server of the database does not answer: queries wait then, and fail after some seconds. */
+export function databaseAnswers({ server }: Pick<Store, 'server'>): boolean {
+  return server?.up() ?? true;
+}
+
 /** Throws if the store's database is on a server. */
 export function filesOf(store: Pick<Store, 'files'>): DatabaseFiles {
   if (store.files === null) throw new Error('the database has no files');

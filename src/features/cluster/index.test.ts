@@ -23,10 +23,13 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function listAndCount(listen: string | null) {
+/** Its server does not answer. */
+const silent = () => ({ read: store.read.bind(store), server: { up: () => false } }) as unknown as Store;
+
+async function listAndCount(listen: string | null, answers = true) {
   const config = { get: (key: string) => (key === 'cluster.listen' ? listen : 'a') } as unknown as Config;
   const metrics = new Metrics();
-  const { routes } = openCluster({ store, config, metrics });
+  const { routes } = openCluster({ store: answers ? store : silent(), config, metrics });
   const list = routes!.listPlanes as unknown as (call: object) => Promise<{ name: string }[]>;
   return {
     names: (await list({ query: {} })).map(({ name }) => name),
@@ -43,5 +46,12 @@ test('lists no planes from the time when the database was shared', async () => {
   const row = { version: '1.0.0', address: null, started_at: 1_000, beat_at: 2_000, claim: null };
   await store.write((tx) => tx.run(tx.sql.insertInto('planes').values({ ...row, id: 'pln_b', name: 'b' })));
   expect(await listAndCount('127.0.0.1:8090')).toEqual({ names: ['a', 'b'], active: '1', standby: '1' });
-  expect(await listAndCount(null)).toEqual({ names: [], active: '1', standby: '0' });
+  expect(await listAndCount(null)).toEqual({ names: [], active: '1', standby: undefined });
+});
+
+test('does not wait for the database to count the planes while it does not answer', async () => {
+  expect(await listAndCount('127.0.0.1:8090', false)).toMatchObject({
+    active: undefined,
+    standby: undefined,
+  });
 });

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { rfc3339 } from '../../base/clock.ts';
 import { version } from '../../base/version.ts';
 import { asShortList } from '../../server/list.ts';
+import { databaseAnswers } from '../../store/store.ts';
 import type { Core, Feature } from '../feature.ts';
 import { listPlanes, type PlaneRow } from './queries.ts';
 import { countStates, type PlaneRecord, planeStates, withStates } from './rules.ts';
@@ -19,10 +20,17 @@ export function openCluster({ store, config, metrics }: Pick<Core, 'store' | 'co
     ['name', 'version'],
     () => [{ labels: { name, version }, value: 1 }],
   );
-  metrics.gauges('svc_planes', 'Control planes of the database, by state.', ['state'], async () => {
-    const counts = countStates(await planes());
-    return planeStates.map((state) => ({ labels: { state }, value: counts[state] }));
-  });
+  metrics.gauges(
+    'svc_planes',
+    'Control planes of the database, by state. Without cluster.listen, only the active one.',
+    ['state'],
+    async () => {
+      if (!is_shared) return [{ labels: { state: 'active' }, value: 1 }];
+      if (!databaseAnswers(store)) return [];
+      const counts = countStates(await planes());
+      return planeStates.map((state) => ({ labels: { state }, value: counts[state] }));
+    },
+  );
   return {
     name: 'cluster',
     routes: { listPlanes: async ({ query }) => asShortList(query, toRecords(await planes())) },

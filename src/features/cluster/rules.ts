@@ -42,10 +42,9 @@ export function withStates<Plane extends Heartbeat & { name: string; started_at:
   return all.filter((plane) => plane.state !== 'silent' || !wasStartedAgain(plane));
 }
 
-/** How many planes are in each state. Without rows, the plane that asks does not share its database and is the active one. */
+/** How many planes are in each state. */
 export function countStates(planes: readonly { state: PlaneState }[]): Record<PlaneState, number> {
   const counts = { active: 0, standby: 0, silent: 0 };
   for (const { state } of planes) counts[state]++;
-  if (planes.length === 0) counts.active = 1;
   return counts;
 }
