@@ -1,12 +1,13 @@
 /** Several planes share a PostgreSQL database: one is active, another one takes over, and clients of either notice only a pause. */
 import { existsSync } from 'node:fs';
-import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, vi } from 'vitest';
 import { TestCluster } from '../src/testing/cluster.ts';
 import { ASKER, Conversation } from '../src/testing/conversation.ts';
-import { postgresTest as test } from '../src/testing/postgres.ts';
+import { execute, postgresTest as test } from '../src/testing/postgres.ts';
+import { guideBlocks } from '../src/testing/tutorials.ts';
 import { expectNothingLost, MIXED, startWriters } from '../src/testing/writers.ts';
 
 let cluster: TestCluster;
@@ -107,4 +108,46 @@ test('a plane with another key does not stand by, and says what to do', async ()
   other.signInLike(cluster.planes[0]!);
   const planes = await cluster.until(other, (found) => found.some(({ state }) => state === 'standby'));
   expect(planes.map(({ name, state }) => `${name}: ${state}`)).toEqual(['a: active', 'b: standby']);
+});
+
+test('planes get a new authority, and then a new key, as the guide says', { timeout: 120_000 }, async () => {
+  cluster = await TestCluster.open(['a', 'b']);
+  const { planes, node } = cluster;
+  const [a, b] = planes as [TestCluster['planes'][0], TestCluster['planes'][0]];
+  const certs = ({ data_dir }: typeof a) => join(data_dir, 'internal-grpc');
+  const authorityOf = (plane: typeof a) => readFile(join(certs(plane), 'ca.pem'), 'utf8');
+  const stopAll = () => Promise.all(planes.map((plane) => plane.kill('SIGTERM')));
+  const runStatements = async (section: string) => {
+    const [statements, ...more] = await guideBlocks('rotation', section, 'sql');
+    expect(more).toEqual([]);
+    await execute(cluster.database.url, statements!);
+  };
+  const expectStandby = () =>
+    cluster.until(a, (found) => found.some(({ name, state }) => name === 'b' && state === 'standby'));
+
+  const old = await authorityOf(a);
+  await node.kill('SIGTERM');
+  await node.start(await node.token());
+  await stopAll();
+  await runStatements('Replace the certificate authority');
+  for (const plane of planes) await rename(certs(plane), join(plane.data_dir, 'old'));
+  const before = a.log.length;
+  for (const plane of planes) await plane.start();
+  await expectStandby();
+  const fresh = await authorityOf(a);
+  expect(fresh).not.toBe(old);
+  expect(a.log.slice(before)).not.toContain('missing files');
+  await vi.waitFor(async () => expect(await authorityOf(b)).toBe(fresh), 5_000);
+  expect(b.log).toMatch(/"files":\[.*"ca\.pem".*"missing files were taken from the database"/);
+  await node.until('connected');
+
+  await stopAll();
+  await runStatements('Rotate the key of the plane');
+  for (const { data_dir } of planes) await rename(join(data_dir, 'secret.key'), join(data_dir, 'old.key'));
+  await a.start();
+  await cluster.copyKey(b);
+  await b.start();
+  await expectStandby();
+  expect(await authorityOf(a)).toBe(fresh);
+  await node.until('connected');
 });

@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pino from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import type { Store } from '../store/store.ts';
@@ -23,10 +24,10 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function plane(name: string, own_key = key) {
+async function plane(name: string, own_key = key, log = silentLog) {
   const path = join(folder, name);
   await mkdir(path, { recursive: true, mode: 0o700 });
-  const files = new TrustFiles({ folder: path, key: own_key, log: silentLog });
+  const files = new TrustFiles({ folder: path, key: own_key, log });
   const write = (file: string, text: string) => writeFile(join(path, file), text, { mode: 0o600 });
   const read = (file: string) => readFile(join(path, file), 'utf8');
   const take = async () => files.take(await rows());
@@ -72,6 +73,20 @@ test('if two planes changed a file, the one that is in the database counts', asy
   await b.write('ca.pem', 'of b');
   expect(await b.take()).toBe(true);
   expect(await b.read('ca.pem')).toBe('of a');
+});
+
+test('the files that were missing and came from the database are logged', async () => {
+  const lines: string[] = [];
+  const log = pino({ level: 'info' }, { write: (line) => lines.push(line) });
+  const [a, b] = [await plane('a'), await plane('b', key, log)];
+  await a.write('ca-key.pem', 'the key');
+  await a.write('ca.pem', 'one');
+  await b.write('ca.pem', 'other');
+  await a.files.store(store);
+  await b.take();
+  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { folder: b.path, files: ['ca-key.pem'], msg: 'missing files were taken from the database' },
+  ]);
 });
 
 test('a file that was removed is removed from the database', async () => {

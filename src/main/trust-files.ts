@@ -40,12 +40,14 @@ export class TrustFiles {
     await makePrivateFolder(this.#folder);
     const marks = await this.#readMarks();
     const differing: { name: Shared; text: Buffer }[] = [];
+    const missing: Shared[] = [];
     for (const name of SHARED) {
       const stored = files.find((file) => file.name === name);
       if (stored === undefined) continue;
       const text = this.#open(stored);
       const here = await this.#read(name);
       if (here?.equals(text)) continue;
+      if (here === null) missing.push(name);
       const changed_here = here !== null && marks[name] !== undefined && marks[name] !== hashOf(here);
       if (changed_here && marks[name] === hashOf(text)) continue;
       if (changed_here)
@@ -53,6 +55,8 @@ export class TrustFiles {
       differing.push({ name, text });
     }
     for (const { name, text } of differing) await writeFileAtomic(join(this.#folder, name), text);
+    if (missing.length > 0)
+      this.#log.info({ folder: this.#folder, files: missing }, 'missing files were taken from the database');
     if (differing.length > 0) await this.#mark();
     return differing.length > 0;
   }

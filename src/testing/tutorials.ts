@@ -15,9 +15,9 @@ export function readmeBlocks(section: string): Promise<string[]> {
   return blocksOf('README.md', section);
 }
 
-/** The `sh` blocks of a section of `docs/how-to/<page>.md`. */
-export function guideBlocks(page: string, section: string): Promise<string[]> {
-  return blocksOf(`docs/how-to/${page}.md`, section, 'sh');
+/** The blocks of a section of `docs/how-to/<page>.md` that are in a language. */
+export function guideBlocks(page: string, section: string, language = 'sh'): Promise<string[]> {
+  return blocksOf(`docs/how-to/${page}.md`, section, language);
 }
 
 async function blocksOf(path: string, section?: string, wanted = ''): Promise<string[]> {
