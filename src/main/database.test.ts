@@ -12,7 +12,7 @@ import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { createDatabase, execute, postgresTest, type TestDatabase } from '../testing/postgres.ts';
 import { loadConfig } from './config.ts';
-import { openDatabase, requireEmbeddedDatabase } from './database.ts';
+import { markDatabase, openDatabase, requireEmbeddedDatabase } from './database.ts';
 import { databaseCheck } from './doctor-database.ts';
 
 let folder: string;
@@ -118,6 +118,16 @@ postgresTest('continues logs far above all numbers after the database was restor
   expect(await store!.read(currentIncarnation)).toBe(3_000);
   await reopen('a', values, 4_000);
   expect(await head()).toBe(1_000_000_002);
+});
+
+test('a database that is still in the data directory is backed up, also when `database.url` is set for the move', async () => {
+  const config = configWith({ data_dir: folder, 'database.url': 'postgres://h/db' });
+  const require = () => requireEmbeddedDatabase(config, 'use pg_dump');
+  expect(require).toThrow('the data is in the PostgreSQL database db at h:5432: use pg_dump');
+  await writeFile(join(folder, 'svc.db'), '');
+  expect(require).not.toThrow();
+  await markDatabase(folder, 'marked');
+  expect(require).toThrow('the data is in the PostgreSQL database marked: use pg_dump');
 });
 
 test('rejects certificates that cannot be read', async () => {

@@ -42,7 +42,11 @@ export function serverDatabase(config: Config): string | null {
 
 /** Throws a Problem if the plane's data is not in the data directory. `instead` says what to do for PostgreSQL. */
 export function requireEmbeddedDatabase(config: Config, instead: string): void {
-  const database = serverDatabase(config) ?? markedDatabase(config.get('data_dir'));
+  const data_dir = config.get('data_dir');
+  const marked = markedDatabase(data_dir);
+  // With `database.url` set, but not moved yet, the data is still here.
+  const is_embedded = marked === null && existsSync(join(data_dir, DATABASE_FILE));
+  const database = is_embedded ? null : (marked ?? serverDatabase(config));
   if (database === null) return;
   const message = `the data is in the PostgreSQL database ${database}: ${instead}`;
   throw new Problem('conflict', 'backup_refused', message);
