@@ -649,6 +649,15 @@ describe('configuration', () => {
     expect(statSync(path).isFile()).toBe(true);
   });
 
+  test('init --data-dir writes the data directory, for a plane and for a node', async () => {
+    const node = ['--node', '--id', 'far', '--token', 't'.repeat(64)];
+    for (const more of [[], node]) {
+      const path = join(home, `${more.length}.toml`);
+      await run(['init', '--config', path, '--data-dir', 'my data', ...more], { home });
+      expect(readFileSync(path, 'utf8')).toContain(`\n\ndata_dir = "${join(home, 'my data')}"\n\n# Folders`);
+    }
+  });
+
   test('init --node says which file makes this machine a node', async () => {
     const argv = ['init', '--node', '--id', 'far', '--token', 't'.repeat(64)];
     const lines = async (more: string[], SVC_CONFIG: string) =>

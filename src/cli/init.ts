@@ -44,17 +44,33 @@ export function nodeConfig(options: { node_id: string; token: string; listen?: s
   return nodeToml({ node_id, token, ...(listen !== undefined && { listen }) });
 }
 
+export interface InitOptions {
+  /** Absent: a first configuration for one machine. */
+  text?: string;
+  /** Absolute. Absent: where svc keeps its data by default. */
+  data_dir?: string | undefined;
+}
+
 /** Writes the file, readable by this user only; throws if it exists. */
-export async function init(path: string, text = firstConfig(newSecret())): Promise<void> {
+export async function init(
+  path: string,
+  { text = firstConfig(newSecret()), data_dir }: InitOptions = {},
+): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EEXIST') throw failed(`${path} already exists; it was not changed`);
     throw failed(`${path} cannot be written: ${error.message}`);
   });
   try {
-    await file.writeFile(text);
+    await file.writeFile(data_dir === undefined ? text : withDataDir(text, data_dir));
     await file.sync();
   } finally {
     await file.close();
   }
+}
+
+/** Adds the data directory below the heading of a configuration. */
+function withDataDir(text: string, data_dir: string): string {
+  // JSON and TOML use the same quotes and escapes for what occurs in paths.
+  return text.replace('\n\n', () => `\n\ndata_dir = ${JSON.stringify(data_dir)}\n\n`);
 }

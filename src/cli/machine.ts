@@ -50,6 +50,7 @@ function addInit(program: Command, context: Context): void {
   const { io, local } = context;
   addJsonCommand(program, 'init', 'write a configuration file for this machine')
     .option('--config <file>', 'the file to write (default: where svc looks for it)')
+    .option('--data-dir <dir>', 'write this data directory into the file')
     .option('--node', 'configure a remote node of a control plane on another machine')
     .option('--id <id>', 'with --node: its id on the control plane (default: the name of this machine)')
     .option('--token <token>', 'with --node: the bootstrap token (-: the first line of stdin)')
@@ -61,10 +62,11 @@ function addInit(program: Command, context: Context): void {
       const usual = io.env.SVC_CONFIG ? resolve(io.cwd, io.env.SVC_CONFIG) : local.defaultConfigFile();
       const path = options.config === undefined ? usual : resolve(io.cwd, options.config);
       const start = path === usual ? [] : [`to use it: ${showArgv(['svc', 'serve', '--config', path])}`];
-      if (options.node) return initNode(context, { path, start }, options);
+      const data_dir = options.dataDir === undefined ? undefined : resolve(io.cwd, options.dataDir);
+      if (options.node) return initNode(context, { path, data_dir, start }, options);
       if (options.id ?? options.token ?? options.listen)
         throw usage('--id, --token and --listen need --node');
-      await init(path);
+      await init(path, { data_dir });
       if (options.json) await printJson(io, { path });
       else for (const line of [`wrote ${path}`, ...start]) printStatus(io, line);
     });
@@ -163,14 +165,14 @@ function addOpen(program: Command, context: Context): void {
 /** `start`: how to start svc with the file, if svc does not look for it there. */
 async function initNode(
   context: Context,
-  { path, start }: { path: string; start: string[] },
+  { path, data_dir, start }: { path: string; data_dir: string | undefined; start: string[] },
   options: Options & { id?: string; token?: string },
 ): Promise<void> {
   const { io } = context;
   const node_id = options.id ?? hostname();
   const { listen, token: bootstrap_token } = options;
   const token = await readShortSecret(io, 'Bootstrap token', bootstrap_token);
-  await init(path, nodeConfig({ node_id, token, listen }));
+  await init(path, { text: nodeConfig({ node_id, token, listen }), data_dir });
   if (options.json) return printJson(io, { path, node_id });
   const { port } = parseAddress(listen ?? NODE_LISTEN)!;
   const known = start.length === 0 ? `; svc on this machine is now node ${node_id}` : '';

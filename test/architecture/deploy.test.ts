@@ -123,6 +123,17 @@ test('svc accepts the configuration for control planes with systemd', () => {
   expect([config.warnings, refusals(config)]).toEqual([[], []]);
 });
 
+test('the configuration names the data directory of the systemd units, so that commands find it too', () => {
+  for (const unit of ['svc.service', 'svc-node.service']) {
+    expect(read(unit)).toContain('WorkingDirectory=/var/lib/svc\n');
+    expect(read(unit)).not.toContain('Environment=SVC_DATA_DIR');
+  }
+  const readme = read('README.md');
+  const inits = readme.split('\n').filter((line) => line.includes('svc init '));
+  expect(inits.filter((line) => !line.includes(' --data-dir /var/lib/svc'))).toEqual([]);
+  expect(readme).toContain('```toml\ndata_dir = "/var/lib/svc"\n');
+});
+
 /** Metrics that svc does not define: those of Prometheus itself and of prom-client. */
 const OTHERS = [
   'up',
