@@ -284,7 +284,7 @@ export const nodeRoutes = {
     tag: 'Nodes',
     summary: 'Get the bootstrap token',
     description:
-      'The configured token, valid for any number of nodes. Without one, a token valid for one node and one hour; a new one is created when the last one is used or about to expire.',
+      'The configured token, valid for any number of nodes. Without one, a token valid for one node and one hour; a new one is created when the last one is used or about to expire. If no node can join, because `internal_grpc.enabled` is not set, the header `X-Warning` says so.',
     answers: { 200: bootstrapToken },
     secret_answer: true,
   }),

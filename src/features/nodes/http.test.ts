@@ -29,6 +29,7 @@ let folder: string;
 let store: Store;
 let feed: Feed;
 let links: FakeLinks;
+let parts: Omit<Parameters<typeof nodeHandlers>[0], 'links'>;
 let server: HttpServer;
 /** The answer of the node to a search for repositories. */
 let search: Folders['repositories'];
@@ -72,7 +73,8 @@ beforeEach(async () => {
   main_folders = FOLDERS;
   const measurements = new Measurements({ store, nodes, links, log: silentLog });
   const repositories = new Repositories({ store, nodes });
-  server = await openFakeHttp(nodeHandlers(registry, bootstrap, repositories, measurements));
+  parts = { registry, bootstrap, repositories, measurements };
+  server = await openFakeHttp(nodeHandlers({ ...parts, links: true }));
 });
 afterEach(async () => {
   await server.drain();
@@ -247,6 +249,25 @@ test('shows the bootstrap token, keeps it, and rotates it', async () => {
   const rotated = await request('POST', '/api/admin/bootstrap-token/rotate');
   expect(rotated.status).toBe(200);
   expect(rotated.body.token).not.toBe(first.body.token);
+});
+
+test('warns with a bootstrap token if no node can join', async () => {
+  const warnings = async ({ url }: HttpServer) => {
+    const headers = { authorization: `Bearer ${ROOT_TOKEN}` };
+    const path = `${url}/api/admin/bootstrap-token`;
+    const answers = [
+      await fetch(path, { headers }),
+      await fetch(`${path}/rotate`, { headers, method: 'POST' }),
+    ];
+    return answers.map((answer) => answer.headers.get('x-warning'));
+  };
+  expect(await warnings(server)).toEqual([null, null]);
+  const unlinked = await openFakeHttp(nodeHandlers({ ...parts, links: false }));
+  try {
+    expect(await warnings(unlinked)).toEqual(Array(2).fill(expect.stringContaining('internal_grpc.enabled')));
+  } finally {
+    await unlinked.drain();
+  }
 });
 
 describe('the repositories of a node', () => {

@@ -21,12 +21,23 @@ type NodeOperations =
   | 'getBootstrapToken'
   | 'rotateBootstrapToken';
 
-export function nodeHandlers(
-  registry: Registry,
-  bootstrap: Bootstrap,
-  repositories: Repositories,
-  measurements: Measurements,
-): Pick<Handlers, NodeOperations> {
+/** `links`: whether the plane connects to nodes at all (`internal_grpc.enabled`). */
+export function nodeHandlers({
+  registry,
+  bootstrap,
+  repositories,
+  measurements,
+  links,
+}: {
+  registry: Registry;
+  bootstrap: Bootstrap;
+  repositories: Repositories;
+  measurements: Measurements;
+  links: boolean;
+}): Pick<Handlers, NodeOperations> {
+  const warnOfNoLinks = (warn: (message: string) => void) => {
+    if (!links) warn('no node can join: set internal_grpc.enabled = true and restart the control plane');
+  };
   return {
     listNodes: async ({ query }) => asList(query, await registry.summaries(query)),
     listRepositories: ({ caller, params, query }) =>
@@ -50,8 +61,14 @@ export function nodeHandlers(
       return undefined;
     },
     getAgentNodeHealth: ({ params }) => registry.health(params.node_id),
-    getBootstrapToken: ({ caller }) => bootstrap.show(caller),
-    rotateBootstrapToken: ({ caller }) => bootstrap.rotate(caller),
+    getBootstrapToken: ({ caller, warn }) => {
+      warnOfNoLinks(warn);
+      return bootstrap.show(caller);
+    },
+    rotateBootstrapToken: ({ caller, warn }) => {
+      warnOfNoLinks(warn);
+      return bootstrap.rotate(caller);
+    },
   };
 }
 

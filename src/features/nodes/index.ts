@@ -55,7 +55,7 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
   const measurements = new Measurements({ store, nodes: core.nodes, links, log });
   return {
     name: 'nodes',
-    routes: nodeHandlers(registry, bootstrap, repositories, measurements),
+    routes: nodeHandlers({ registry, bootstrap, repositories, measurements, links: links !== null }),
     resources: {
       node_id: async (_caller, _action, { node_id }) => {
         if (node_id !== MAIN_NODE && !registry.find(node_id!)) throw problems.nodeNotFound();
