@@ -34,7 +34,10 @@ export function openLocal(io: Io): Local {
     },
     restore: async (config, file) => {
       const [{ restore }, { requireEmbeddedDatabase }] = await loadBackup();
-      requireEmbeddedDatabase(config, 'restore it with pg_restore while svc is stopped');
+      requireEmbeddedDatabase(
+        config,
+        'restore it with pg_restore into an empty database while svc is stopped',
+      );
       return restore(config.get('data_dir'), file, systemClock.now());
     },
     moveDatabase: async (config, { to, onProgress }) => {

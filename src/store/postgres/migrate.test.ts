@@ -1,3 +1,8 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, expect } from 'vitest';
 import {
   createEmptyDatabase,
@@ -5,8 +10,13 @@ import {
   postgresTest as it,
   type TestDatabase,
 } from '../../testing/postgres.ts';
+import { programs } from '../../testing/postgres-programs.ts';
+import { guideBlocks } from '../../testing/tutorials.ts';
 import { DatabaseTooNew } from '../migrate.ts';
 import { migrate, steps, UnsupportedDatabase, withPostgresTypes } from './migrate.ts';
+
+const run = promisify(execFile);
+const program = (name: string) => join(programs ?? '', name);
 
 let database: TestDatabase | undefined;
 
@@ -71,4 +81,30 @@ it('rejects a database with a newer schema', async () => {
 it('rejects a database whose encoding is not UTF-8', async () => {
   const url = await openEmpty(`ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'`);
   await expect(migrate({ url })).rejects.toBeInstanceOf(UnsupportedDatabase);
+});
+
+it('upgrades a dump of an earlier version that was restored as the guide says', async () => {
+  const url = await openEmpty();
+  const server = new URL(url);
+  const name = server.pathname.slice(1);
+  server.pathname = '/postgres';
+  const folder = await mkdtemp(join(tmpdir(), 'svc-dump-'));
+  const dump = join(folder, 'svc.dump');
+  try {
+    await migrate({ url }, steps.slice(0, 1));
+    await run(program('pg_dump'), ['--format=custom', `--file=${dump}`, `--dbname=${url}`]);
+    await migrate({ url });
+    const [statements] = await guideBlocks('postgresql', 'Back up and restore', 'sql');
+    for (const statement of statements!.trim().split('\n')) {
+      const here = statement.replaceAll(/(DATABASE|TO) svc/g, `$1 ${name}`).replace(' OWNER svc', '');
+      await execute(server.href, here);
+    }
+    const [, restore] = await guideBlocks('postgresql', 'Back up and restore');
+    const [, flags] = /pg_restore (--.*?) --host/.exec(restore!)!;
+    await run(program('pg_restore'), [...flags!.split(' '), `--dbname=${url}`, dump]);
+    expect(await migrate({ url })).toBe(steps.length - 1);
+  } finally {
+    await execute(server.href, `DROP DATABASE IF EXISTS ${name}_before`);
+    await rm(folder, { recursive: true });
+  }
 });
