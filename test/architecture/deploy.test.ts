@@ -123,10 +123,10 @@ test('svc accepts the configuration for control planes with systemd', () => {
   expect([config.warnings, refusals(config)]).toEqual([[], []]);
 });
 
-test('the configuration names the data directory of the systemd units, so that commands find it too', () => {
+test('the configuration and the systemd units name the same data directory, so that commands find it too', () => {
   for (const unit of ['svc.service', 'svc-node.service']) {
     expect(read(unit)).toContain('WorkingDirectory=/var/lib/svc\n');
-    expect(read(unit)).not.toContain('Environment=SVC_DATA_DIR');
+    expect(read(unit)).toContain('Environment=SVC_DATA_DIR=/var/lib/svc\n');
   }
   const readme = read('README.md');
   const inits = readme.split('\n').filter((line) => line.includes('svc init '));
