@@ -45,6 +45,8 @@ browserTest(
       body: { error_text: 'no paper' },
     });
     await row('Later work').getByText('no paper').waitFor();
+    await plane.client.call('restartRun', { params: { team_id: teams[1]!.id, run_id } });
+    await row('Later work').getByText('attempt 2', { exact: true }).waitFor();
 
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox').fill('later work');

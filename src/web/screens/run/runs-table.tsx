@@ -15,9 +15,9 @@ import { RunStatus } from './status.tsx';
 const FIRST = 100;
 
 const columns = [
-  { label: 'Status', className: 'w-36' },
+  { label: 'Status', className: 'w-42' },
   { label: 'Input' },
-  { label: 'Started by', className: 'w-32' },
+  { label: 'Started by', className: 'w-26' },
   { label: 'Duration', className: 'w-24' },
   { label: 'Started', className: 'w-28' },
 ];
@@ -127,7 +127,9 @@ function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined
       </th>
       <td className="max-md:flex max-md:items-center">
         <RunStatus status={run.status} needs_you={needs_you} className="align-middle" />
-        {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
+        {run.attempt > 1 && (
+          <span className="whitespace-nowrap text-muted text-sm max-md:ml-1.5"> attempt {run.attempt}</span>
+        )}
       </td>
       <td className="min-w-0 max-md:w-full">
         <div dir="auto" className="truncate text-left" title={title ?? undefined}>
