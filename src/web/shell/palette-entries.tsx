@@ -20,6 +20,7 @@ import {
 import { type ReactNode, useMemo } from 'react';
 import { allRunsQuery } from '../api/all-runs.ts';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../api/queries.ts';
+import { useRunNames } from '../api/run-names.ts';
 import { signOut } from '../api/sign-out.ts';
 import { cancelTurnOf, readCurrentPrompt } from '../api/turns.ts';
 import type { Found, Place } from '../feature.ts';
@@ -162,21 +163,26 @@ function useAgents(agents: readonly AgentRecord[]): Entry[] {
   const navigate = useNavigate();
   const { open } = useWaiting();
   const this_id = useThisId();
+  const run_names = useRunNames(agents);
   return useMemo(() => {
     const above = new Set([this_id, ...open.slice(0, WAITING_MAX - 1).map(({ agent_id }) => agent_id)]);
     const active = ({ last_event_at, created_at }: AgentRecord) => last_event_at ?? created_at;
     return [...agents]
       .sort((a, b) => (active(a) < active(b) ? 1 : -1))
-      .map((agent) => ({
-        key: agent.id,
-        label: agent.name,
-        only_searched: above.has(agent.id) || isArchived(agent),
-        also: `${agent.id} ${agent.preset ?? ''} ${agent.status}`,
-        icon: <AgentStatus agent={agent} labelClassName="sr-only" />,
-        right: <ShortAgo at={active(agent)} />,
-        act: () => navigate({ to: '/agents/$agent_id', params: { agent_id: agent.id } }),
-      }));
-  }, [agents, open, this_id, navigate]);
+      .map((agent) => {
+        const run_name = run_names.get(agent.run_id ?? '');
+        return {
+          key: agent.id,
+          label: agent.name,
+          ...(run_name !== undefined && { detail: run_name }),
+          only_searched: above.has(agent.id) || isArchived(agent),
+          also: `${agent.id} ${agent.preset ?? ''} ${agent.status} ${run_name ?? ''}`,
+          icon: <AgentStatus agent={agent} labelClassName="sr-only" />,
+          right: <ShortAgo at={active(agent)} />,
+          act: () => navigate({ to: '/agents/$agent_id', params: { agent_id: agent.id } }),
+        };
+      });
+  }, [agents, open, run_names, this_id, navigate]);
 }
 
 /** The id of the agent whose page is open. */

@@ -2,8 +2,18 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { FolderGit2, Network, Plus, Search } from 'lucide-react';
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import {
+  type ComponentProps,
+  lazy,
+  Suspense,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts';
+import { useRunNames } from '../../api/run-names.ts';
 import { useUnread } from '../../api/seen.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch, AgentTab } from '../../router.tsx';
@@ -16,7 +26,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
-import { firstByAgent, type WaitingItem } from '../../waiting/queue.ts';
+import { firstByAgent } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { useAnyAgentAct } from './actions.ts';
 import { StartDemo } from './demo.tsx';
@@ -65,6 +75,7 @@ export function Agents() {
   const waiting = useMemo(() => firstByAgent(open), [open]);
   const groups = useGroups(read.data, { search, grouping, waiting });
   const unread = useUnread(read.data ?? NO_AGENTS);
+  const run_names = useRunNames(read.data ?? NO_AGENTS);
   const rowKeys = useRowKeys();
   const is_empty = read.data?.length === 0;
   useEffect(() => rememberList(search), [search]);
@@ -100,7 +111,7 @@ export function Agents() {
           ) : (
             // On phones, the button for a new agent must not cover what is last.
             <div className="max-md:pb-20">
-              <Groups groups={groups} waiting={waiting} unread={unread} />
+              <Groups {...{ groups, waiting, unread, run_names }} />
               <ListNote
                 rows={agents.length}
                 title="An agent is a program that svc runs and supervises in a folder."
@@ -328,13 +339,10 @@ function NoAgents() {
 
 function Groups({
   groups,
-  waiting,
-  unread,
+  ...facts
 }: {
   groups: readonly Group[];
-  waiting: ReadonlyMap<string, WaitingItem>;
-  unread: ReadonlySet<string>;
-}) {
+} & Pick<ComponentProps<typeof AgentRows>, 'waiting' | 'unread' | 'run_names'>) {
   return groups.map((group, at) => (
     <section key={group.name} aria-label={group.name || 'Agents'}>
       {group.name && (
@@ -342,13 +350,7 @@ function Groups({
           {group.name}
         </h2>
       )}
-      <AgentRows
-        label={group.name || 'Agents'}
-        agents={group.agents}
-        waiting={waiting}
-        unread={unread}
-        headed={at === 0}
-      />
+      <AgentRows label={group.name || 'Agents'} agents={group.agents} headed={at === 0} {...facts} />
     </section>
   ));
 }

@@ -57,6 +57,21 @@ export function Branch({ agent }: { agent: AgentRecord }) {
   );
 }
 
+/** For an agent of a run. */
+export function RunLink({ agent: { team_id, run_id }, name }: { agent: AgentRecord; name: string }) {
+  return (
+    <Link
+      to="/teams/$team_id/runs/$run_id"
+      params={{ team_id: team_id!, run_id: run_id! }}
+      tabIndex={-1}
+      title={name}
+      className="relative z-1 min-w-0 truncate hover:underline"
+    >
+      {name}
+    </Link>
+  );
+}
+
 /** How long it has waited for the user, or the time since its last activity. */
 export function LastActivity({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
   // Above the link that covers the row, so that its tooltip appears.

@@ -6,6 +6,7 @@
 import { Link } from '@tanstack/react-router';
 import { type CSSProperties, memo } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
+import type { RunNames } from '../../api/run-names.ts';
 import { agentState } from '../../ui/agent-state.ts';
 import { ActsOnItsOwn } from '../../ui/permission-mode.tsx';
 import { rowClass } from '../../ui/row-class.ts';
@@ -24,6 +25,7 @@ import {
   NodeName,
   Progress,
   RowActions,
+  RunLink,
   StatusLine,
 } from './facts.tsx';
 import { getProgram } from './order.ts';
@@ -46,6 +48,7 @@ export function AgentRows({
   agents,
   waiting,
   unread,
+  run_names,
   headed,
 }: {
   label: string;
@@ -54,6 +57,7 @@ export function AgentRows({
   waiting: ReadonlyMap<string, WaitingItem>;
   /** The ids of agents with unread events. */
   unread: ReadonlySet<string>;
+  run_names: RunNames;
   /** Whether the names of the columns are in view; screen readers always have them. */
   headed: boolean;
 }) {
@@ -92,6 +96,7 @@ export function AgentRows({
               agent={agent}
               item={waiting.get(agent.id)}
               unread={unread.has(agent.id)}
+              run_name={agent.run_id === null ? undefined : run_names.get(agent.run_id)}
             />
           ))}
         </tbody>
@@ -105,10 +110,13 @@ const AgentRow = memo(function AgentRow({
   agent,
   item,
   unread,
+  run_name,
 }: {
   agent: AgentRecord;
   item: WaitingItem | undefined;
   unread: boolean;
+  /** Undefined if it has no run, or the name of its run is not known. */
+  run_name: string | undefined;
 }) {
   const tinted = useTint<HTMLTableRowElement>(agentState(agent));
   return (
@@ -134,23 +142,16 @@ const AgentRow = memo(function AgentRow({
           </Link>
           <span className="shrink-0 font-mono text-muted text-sm">{getProgram(agent)}</span>
           <ActsOnItsOwn agent={agent} />
+          {run_name !== undefined && (
+            <span className="truncate text-muted text-sm md:hidden">{run_name}</span>
+          )}
         </span>
         <span dir="auto" className="block truncate text-left text-muted text-sm">
           <StatusLine agent={agent} item={item} />
         </span>
       </th>
       <td className="min-w-0 text-muted text-sm max-md:hidden">
-        <span className="flex min-w-0 items-center gap-1.5">
-          <span className="shrink-0 truncate not-last:max-w-3/5 last:max-w-full">
-            <Folder agent={agent} />
-          </span>
-          <Branch agent={agent} />
-        </span>
-        {agent.node_id !== 'main' && (
-          <span className="block truncate">
-            <NodeName agent={agent} />
-          </span>
-        )}
+        <Where agent={agent} run_name={run_name} />
       </td>
       <td className="text-muted text-sm @max-[53rem]:hidden">
         <Progress agent={agent} />
@@ -173,3 +174,25 @@ const AgentRow = memo(function AgentRow({
     </tr>
   );
 });
+
+/** Its repository and branch, and below them its run and its node. */
+function Where({ agent, run_name }: { agent: AgentRecord; run_name: string | undefined }) {
+  return (
+    <>
+      <span className="flex min-w-0 items-center gap-1.5">
+        <span className="shrink-0 truncate not-last:max-w-3/5 last:max-w-full">
+          <Folder agent={agent} />
+        </span>
+        <Branch agent={agent} />
+      </span>
+      <span className="flex min-w-0 gap-1.5 empty:hidden">
+        {run_name !== undefined && <RunLink agent={agent} name={run_name} />}
+        {agent.node_id !== 'main' && (
+          <span className="truncate">
+            <NodeName agent={agent} />
+          </span>
+        )}
+      </span>
+    </>
+  );
+}
