@@ -386,6 +386,7 @@ longBrowserTest(
     await signIn(page, plane);
     await page.goto(`${plane.url}/agents/${plain.id}/changes`);
     await page.getByText('This folder is not a git repository').waitFor(slow);
+    expect(await page.getByText(/^git -C/).count()).toBe(0);
     const { id, workdir } = await plane.client.call('createAgent', {
       body: {
         name: 'tidy',

@@ -178,7 +178,7 @@ function NoChanges({ agent, git, refresh }: { agent: AgentRecord; git: boolean; 
     ? 'No changes yet. Files that the agent changes appear here.'
     : 'This folder is not a git repository, so svc cannot show what changed.';
   return (
-    <Empty title={title} cli={`git -C ${agent.workdir} status`}>
+    <Empty title={title} {...(git && { cli: `git -C ${agent.workdir} status` })}>
       {refresh}
     </Empty>
   );
