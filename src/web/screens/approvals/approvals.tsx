@@ -89,17 +89,18 @@ function Filters({ items, names: { agents, teams } }: { items: readonly WaitingI
     ));
 }
 
-function NoneWaiting({ items }: { items: readonly WaitingItem[] }) {
+function NoneWaiting({ is_first }: { /** Nothing has waited before. */ is_first: boolean }) {
+  const title = 'No approvals are waiting.';
+  if (!is_first) return <Empty title={title} />;
   return (
     <Empty
-      title={`${answeredInLastDay(items, Date.now())}No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here.`}
-      {...(items.length === 0 && { cli: 'svc reviews ls', operation: 'listReviews' as const })}
+      title={`${title} Permission requests, forms, questions of steps and sign-ins appear here.`}
+      cli="svc reviews ls"
+      operation="listReviews"
     >
-      {items.length === 0 && (
-        <Link to="/agents" search={{}} className={buttonClass()}>
-          Open agents
-        </Link>
-      )}
+      <Link to="/agents" search={{}} className={buttonClass()}>
+        Open agents
+      </Link>
     </Empty>
   );
 }
@@ -131,7 +132,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
           The request in this link no longer waits for an answer.
         </p>
       )}
-      {open.length === 0 && <NoneWaiting items={items} />}
+      {open.length === 0 && <NoneWaiting is_first={items.length === 0} />}
       {is_handheld ? (
         <PhoneQueue items={open} agents={names.agents} />
       ) : (
@@ -172,18 +173,30 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
       <AnswerMany reviews={reviews.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
       <div className="flex">
         {open.length > 1 && !is_handheld && <div className="hidden w-80 shrink-0 min-[68.75rem]:block" />}
-        <RecentDecisions items={recent} names={names} />
+        <RecentDecisions items={recent} last_day={answeredInLastDay(items, Date.now())} names={names} />
       </div>
     </>
   );
 }
 
-function RecentDecisions({ items, names }: { items: readonly WaitingItem[]; names: Names }) {
+function RecentDecisions({
+  items,
+  last_day,
+  names,
+}: {
+  items: readonly WaitingItem[];
+  /** As of `answeredInLastDay`. */
+  last_day: string;
+  names: Names;
+}) {
   const viewFor = useReviewViews();
   if (items.length === 0) return null;
   return (
     <section className="min-w-0 max-w-page flex-1 px-3 pb-6 md:px-4">
-      <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
+      <div className="flex flex-wrap items-baseline gap-x-3 py-2 text-muted">
+        <h2 className="font-medium">Recent decisions</h2>
+        {last_day && <p className="text-sm">{last_day}</p>}
+      </div>
       <ul className="flex flex-col gap-1">
         {items.map((item) => (
           <li key={keyOf(item)}>

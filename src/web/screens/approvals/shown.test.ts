@@ -51,9 +51,7 @@ test('the last 20 settled requests keep their place, in the order in which they 
 
 test('the requests that were answered in the last day are counted, with their median wait', () => {
   const now_ms = Date.parse('2026-11-22T11:00:00.000Z');
-  expect(answeredInLastDay(all, now_ms)).toBe(
-    '2 answered in the last 24 hours, after a median wait of 29m. ',
-  );
+  expect(answeredInLastDay(all, now_ms)).toBe('2 answered in the last 24 hours · median wait 29m');
   expect(answeredInLastDay(all, now_ms + 2 * 86_400_000)).toBe('');
 });
 
@@ -63,7 +61,12 @@ test('filters are combined, and offer the values of pending requests and the cur
   const names = { agents: [], teams: new Map([['team_1', 'Shop']]) };
   const choices = listChoices(all, { kind: 'execute' }, names);
   expect(choices.team.map(({ label }) => label)).toEqual(['All teams', 'Shop']);
-  expect(choices.kind.map(({ value }) => value)).toEqual(['', 'edit', 'execute', 'other']);
+  expect(choices.kind).toEqual([
+    { value: '', label: 'All kinds' },
+    { value: 'edit', label: 'Permission · edit' },
+    { value: 'execute', label: 'Permission · execute' },
+    { value: 'other', label: 'Permission · other' },
+  ]);
 });
 
 test('the next request is the one that has waited longest after an answered one, and then the first', () => {
@@ -83,5 +86,10 @@ test('elicitations are listed with the reviews, as a separate kind', () => {
   expect(ids(filterItems(requests, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
   expect(ids(filterItems(requests, { kind: 'input' }, new Set()))).toEqual(['form']);
   const { kind } = listChoices(requests, {}, { agents: [], teams: new Map() });
-  expect(kind.map(({ value }) => value)).toEqual(['', 'edit', 'input', 'other']);
+  expect(kind.map(({ label }) => label)).toEqual([
+    'All kinds',
+    'Form or link',
+    'Permission · edit',
+    'Permission · other',
+  ]);
 });

@@ -89,6 +89,18 @@ export function getKind(item: WaitingItem): string {
   return typeof kind === 'string' ? kind : 'other';
 }
 
+const kindNames: Readonly<Record<string, string>> = {
+  input: 'Form or link',
+  question: 'Question',
+  run: 'Run',
+  'sign-in': 'Sign in',
+};
+
+/** What cards call a kind. */
+function kindName(kind: string): string {
+  return kindNames[kind] ?? `Permission · ${kind}`;
+}
+
 /** Filter options: those of the open items, plus the current choice. */
 export function listChoices(
   items: readonly WaitingItem[],
@@ -109,13 +121,13 @@ export function listChoices(
       (id) => names.teams.get(id) ?? id,
     ),
     agent: list('All agents', [...waiting.map(({ agent_id }) => agent_id), filter.agent], agentName),
-    kind: list('All kinds', [...waiting.map(getKind), filter.kind], (kind) => kind),
+    kind: list('All kinds', [...waiting.map(getKind), filter.kind], kindName),
   };
 }
 
 const DAY_MS = 86_400_000;
 
-/** How many requests were answered in the last day and how long they waited, as a sentence; empty if none was. */
+/** How many requests were answered in the last day, and how long they waited; empty if none was. */
 export function answeredInLastDay(items: readonly WaitingItem[], now_ms: number): string {
   const waits = items
     .filter(({ settled_at }) => settled_at !== null && now_ms - Date.parse(settled_at) < DAY_MS)
@@ -123,5 +135,5 @@ export function answeredInLastDay(items: readonly WaitingItem[], now_ms: number)
     .sort((a, b) => a - b);
   if (waits.length === 0) return '';
   const median = shortSpan(waits[Math.floor(waits.length / 2)]!);
-  return `${waits.length} answered in the last 24 hours, after a median wait of ${median}. `;
+  return `${waits.length} answered in the last 24 hours · median wait ${median}`;
 }
