@@ -131,6 +131,16 @@ browserTest(
     await list.getByText('No runs match this filter.').waitFor();
     await list.getByRole('link', { name: /^Show all/ }).click();
     await listed.waitFor();
+    // Its agent has the name that the agents of other runs have.
+    await list.goto(`${plane.url}/agents`);
+    await list
+      .getByRole('row')
+      .filter({ hasText: 'human-writer' })
+      .getByRole('link', { name: 'human #1' })
+      .waitFor();
+    await list.keyboard.press('Control+k');
+    await list.getByRole('dialog').getByRole('combobox').fill('human-writer');
+    await list.getByRole('option', { name: /human-writer\s*human #1/ }).waitFor();
     await list.goto(`${plane.url}/teams`);
     const listed_team = list.getByRole('row').filter({ has: list.locator(`a[href="/teams/${team_id}"]`) });
     await listed_team.getByText('needs you (running)').waitFor();
@@ -156,7 +166,7 @@ browserTest(
     await question.waitFor({ state: 'detached' });
 
     // The input that a step waits for. The page selects this step, because the user has selected none.
-    await inSteps(page, 'title input required editor').waitFor();
+    await inSteps(page, 'title needs you editor').waitFor();
     await page.getByText('What should its title be?').first().waitFor();
     await page.getByRole('textbox', { name: 'Answer' }).fill('Rain in the hills');
     // The draft survives a reload.

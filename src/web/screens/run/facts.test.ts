@@ -42,9 +42,28 @@ test('people end a run whose team has neither steps nor an agent that leads, als
   expect(runCommands(run, { questions: 0 })).toEqual(['complete', 'fail', 'cancel']);
 });
 
-test('a step that runs needs the user while its agent waits for an answer', () => {
-  const step = (status: string, agent_id: string | null) => ({ status, agent_id }) as StepRecord;
+test('a step that asks needs the user, and one that runs does while its agent waits for an answer', () => {
+  const step = (status: string, agent_id: string | null, step_key = 'a') =>
+    ({ status, agent_id, step_key }) as StepRecord;
+  const asked = { team_id: 't', team_name: 't', run_id: 'run_1', run_number: 1, step_key: 'title' };
+  const [question] = listItems(
+    {
+      ...{ reviews: [], elicitations: [], runs: [], agents: [] },
+      steps: [
+        {
+          ...asked,
+          member_id: 'api',
+          agent_id: null,
+          attempt: 1,
+          question: 'Which?',
+          waiting_since: '2026-01-02',
+        },
+      ],
+    },
+    { id: 'usr_1', role: 'root' },
+  );
   const waiting = [
+    question!,
     reviewItem(reviewRecord({ agent_id: 'agt_1' })),
     elicitationItem(elicitationRecord({ agent_id: 'agt_2' })),
   ];
@@ -55,6 +74,8 @@ test('a step that runs needs the user while its agent waits for an answer', () =
       step('running', 'agt_3'),
       step('running', null),
       step('completed', 'agt_1'),
+      step('input_required', null, 'title'),
+      step('input_required', null, 'other'),
     ],
     waiting,
   );
@@ -64,8 +85,10 @@ test('a step that runs needs the user while its agent waits for an answer', () =
     'running',
     'running',
     'completed',
+    'needs_you',
+    'input_required',
   ]);
-  expect(countStatuses(steps)[0]).toEqual(['needs_you', 2]);
+  expect(countStatuses(steps)[0]).toEqual(['needs_you', 3]);
   expect(likelyStep(steps)).toBe(steps[0]);
 });
 

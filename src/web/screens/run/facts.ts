@@ -87,17 +87,21 @@ export function likelyStep<T extends Pick<ShownStepRecord, 'status'>>(steps: rea
   );
 }
 
-/** Steps that run, but whose agents wait for the user, need the user. `waiting`: what waits in their run. */
+/** A step needs the user if it asks them, or if it runs and its agent waits for them. `waiting`: what waits in the run. */
 export function toShownSteps(
   steps: readonly StepRecord[],
   waiting: readonly WaitingItem[],
 ): readonly ShownStepRecord[] {
   const agents = new Set(waiting.map(({ agent_id }) => agent_id));
-  return steps.map((step) =>
-    step.status === 'running' && step.agent_id !== null && agents.has(step.agent_id)
-      ? { ...step, status: 'needs_you' }
-      : step,
-  );
+  const questioned = new Set(waiting.map((item) => (item.kind === 'question' ? item.step.step_key : null)));
+  return steps.map((step) => {
+    const { status, step_key, agent_id } = step;
+    const needs_you =
+      status === 'running'
+        ? agent_id !== null && agents.has(agent_id)
+        : status === 'input_required' && questioned.has(step_key);
+    return needs_you ? { ...step, status: 'needs_you' } : step;
+  });
 }
 
 /** The requests of members, for the timeline. The questions of steps are in the records of the steps. */
