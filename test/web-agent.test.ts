@@ -1014,6 +1014,14 @@ browserTest(
     await page.getByRole('button', { name: 'Delete agent' }).click();
     await page.waitForURL(`${plane.url}/agents`);
     await expect(plane.get(agent.id)).rejects.toThrow('agent not found');
+
+    const empty = await plane.client.call('createAgent', {
+      body: { name: 'empty', command: 'true', worktree_mode: 'create_worktree' },
+    });
+    await page.goto(`${plane.url}/agents/${empty.id}/output`);
+    await page.getByRole('button', { name: 'More' }).last().click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByText('The folder is empty.').waitFor();
   },
 );
 

@@ -169,7 +169,7 @@ browserTest(
     await page.keyboard.press('Escape');
     await panel.waitFor({ state: 'detached' });
     await row(page, 'gpu-1').getByText('connected').waitFor();
-    await row(page, 'gpu-1').getByText('0 of 1').waitFor();
+    await row(page, 'gpu-1').getByText('0 running · 1 agent').waitFor();
     await row(page, 'gpu-1')
       .getByText(/^[\d.]+ ms$/)
       .waitFor();

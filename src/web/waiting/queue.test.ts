@@ -39,7 +39,7 @@ test('a pending elicitation waits', () => {
     ],
   });
   expect([form!.open, link!.open, old!.open]).toEqual([true, true, false]);
-  expect([waitingText(form!), waitingText(link!)]).toEqual(['Where?', 'open a link']);
+  expect([waitingText(form!), waitingText(link!)]).toEqual(['Where?', 'Open a link']);
 });
 
 test('the question of a step waits, also without an agent, and another wait is another item', () => {

@@ -162,13 +162,13 @@ function describe(item: WaitingItem): string {
     }
     case 'elicitation': {
       const { message, mode } = item.elicitation;
-      return message || (mode === 'form' ? 'fill in a form' : 'open a link');
+      return message || (mode === 'form' ? 'Fill in a form' : 'Open a link');
     }
     case 'question':
       return item.step.question;
     case 'run':
-      return item.run.reason || 'resume or end the run';
+      return item.run.reason || 'Resume or end the run';
     case 'sign_in':
-      return 'sign in to continue';
+      return 'Sign in to continue';
   }
 }

@@ -164,7 +164,7 @@ function Fate({
     <>
       <div>
         {lost === null && <p>Its worktree is deleted too.</p>}
-        <Loss lost={lost} branch={agent.worktree_branch} />
+        <Loss lost={lost} repo={agent.worktree_repo} branch={agent.worktree_branch} />
       </div>
       {uncommitted && uncommitted.length > 0 && <Uncommitted files={uncommitted} truncated={truncated} />}
       {lost !== null && children}

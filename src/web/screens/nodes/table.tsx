@@ -16,10 +16,10 @@ const TEST_EVERY_MS = 30_000;
 
 // Narrow lists lose the worktree root first, then the agents found, then the latency.
 const columns = [
-  'md:grid-cols-[7rem_minmax(0,1fr)_4.5rem_5rem]',
-  '@min-[38rem]:grid-cols-[7rem_minmax(0,1fr)_4.5rem_7rem_5rem]',
-  '@min-[50rem]:grid-cols-[7rem_minmax(0,1fr)_minmax(0,1fr)_4.5rem_7rem_5rem]',
-  '@min-[62rem]:grid-cols-[7rem_minmax(0,1fr)_minmax(0,1.1fr)_4.5rem_7rem_minmax(0,1fr)_5rem]',
+  'md:grid-cols-[7rem_minmax(0,1fr)_5rem_5rem]',
+  '@min-[38rem]:grid-cols-[7rem_minmax(0,1fr)_5rem_7rem_5rem]',
+  '@min-[50rem]:grid-cols-[7rem_minmax(0,1fr)_minmax(0,1fr)_9rem_7rem_5rem]',
+  '@min-[62rem]:grid-cols-[7rem_minmax(0,1fr)_minmax(0,1.1fr)_9rem_7rem_minmax(0,1fr)_5rem]',
 ].join(' ');
 const row = `grid grid-cols-[1.25rem_minmax(0,1fr)_auto] items-center gap-x-2 px-3 md:gap-x-3 md:px-4 ${columns}`;
 
@@ -34,7 +34,7 @@ export function NodeTable({ nodes, open_id }: { nodes: readonly ListedNode[]; op
             Agents found
           </th>
           <th scope="col" className="text-right!">
-            Running
+            Agents
           </th>
           <th scope="col" className="text-right! @max-[38rem]:hidden">
             Latency
@@ -90,10 +90,10 @@ function NodeRow({ node, is_open }: { node: ListedNode; is_open: boolean }) {
           <AgentNames node_id={id} />
         </td>
       )}
-      <td className="whitespace-nowrap text-right tabular-nums max-md:text-muted max-md:text-sm">
+      <td className="text-right tabular-nums max-md:text-muted max-md:text-sm">
         <Running agents={node.agents} />
         {disk && (
-          <span className="block md:hidden">
+          <span className="block whitespace-nowrap md:hidden">
             <FreeDisk disk={disk} /> free
           </span>
         )}
@@ -114,10 +114,16 @@ function NodeRow({ node, is_open }: { node: ListedNode; is_open: boolean }) {
 
 function Running({ agents: { running, total } }: Pick<ListedNode, 'agents'>) {
   return (
-    <span title={`${running} of ${total} ${total === 1 ? 'agent' : 'agents'} running`}>
-      {running}
-      {total > 0 && <span className="text-muted max-md:hidden"> of {total}</span>}
-      <span className="md:hidden"> running</span>
+    <span>
+      <span className="whitespace-nowrap">{running} running</span>
+      {total > 0 && (
+        <span className="text-muted max-md:hidden">
+          {' · '}
+          <span className="whitespace-nowrap">
+            {total} {total === 1 ? 'agent' : 'agents'}
+          </span>
+        </span>
+      )}
     </span>
   );
 }

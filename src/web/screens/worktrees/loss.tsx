@@ -1,8 +1,20 @@
 /** What is lost for good with a worktree. */
 import { escapeHidden } from '../../../core/visible.ts';
 
-/** `lost`: the work that exists only in the worktree, as its node reports it; null: none. */
-export function Loss({ lost, branch }: { lost: string | null; branch: string | null }) {
+/**
+ * `lost`: the work that exists only in the worktree, as its node reports it; null: none. `repo`: null for a folder without
+ * git, of which only an empty one loses nothing.
+ */
+export function Loss({
+  lost,
+  repo,
+  branch,
+}: {
+  lost: string | null;
+  repo: string | null;
+  branch: string | null;
+}) {
+  if (lost === null && repo === null) return <p>The folder is empty.</p>;
   if (lost === null)
     return (
       <p>

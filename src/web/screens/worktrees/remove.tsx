@@ -97,7 +97,7 @@ function Removing({ worktree, onClose }: { worktree: WorktreeRecord; onClose: ()
 }
 
 function Consequences({
-  worktree: { diff, branch },
+  worktree: { diff, repo, branch },
   removal,
 }: {
   worktree: WorktreeRecord;
@@ -109,7 +109,7 @@ function Consequences({
     return <p>The folder belongs to another agent now and stays. Only the entry in this list is removed.</p>;
   return (
     <>
-      <Loss lost={lost} branch={branch} />
+      <Loss lost={lost} repo={repo} branch={branch} />
       {lost !== null && diff && diff.files > 0 && (
         <p className="mt-1 text-muted text-sm">
           {`When its agent was deleted, ${diff.files} ${diff.files === 1 ? 'file' : 'files'} had changes: ${diff.added} lines added, ${diff.removed} removed.`}

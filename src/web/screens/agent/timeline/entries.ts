@@ -155,7 +155,7 @@ function waits({ items }: View): Entry[] {
 }
 
 function waitResult(request: Permission): Result {
-  if (request.outcome === null) return { status: 'needs_you', text: 'waiting for an answer' };
+  if (request.outcome === null) return { status: 'needs_you', text: 'Waiting for an answer' };
   const text = outcomeText(viewOfItem(request, '', undefined), null);
   return { status: request.outcome.type === 'selected' ? 'completed' : 'cancelled', text };
 }

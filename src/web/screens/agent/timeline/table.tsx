@@ -98,9 +98,14 @@ function Row({ agent_id, entry }: { agent_id: string; entry: Entry }) {
       </td>
       <td>
         {result && (
-          <span className="flex min-w-0 items-center gap-1.5" title={result.text}>
+          <span className="flex min-w-0 items-center gap-1.5 max-sm:py-1" title={result.text}>
             <StatusIcon status={result.status} />
-            <span className={cx('truncate', result.status === 'failed' ? 'text-failed' : 'text-muted')}>
+            <span
+              className={cx(
+                'max-sm:wrap-anywhere sm:truncate',
+                result.status === 'failed' ? 'text-failed' : 'text-muted',
+              )}
+            >
               {/* An answer is in the agent’s words. */}
               {lane === 'waits' ? result.text : sentenceCase(result.text)}
             </span>

@@ -79,6 +79,10 @@ describe('the bars of a timeline', () => {
       ...{ label: 'Permission: npm publish', turn: 1, from: 11, to: 31 },
       result: { status: 'completed', text: 'Answered by ana: Yes, do it' },
     });
+    const open = viewAt([11, permissionRequest('rev_2', { toolCallId: 'c2', title: 'npm publish' })]);
+    expect(buildEntries(open, false).find(({ lane }) => lane === 'waits')?.result).toEqual({
+      ...{ status: 'needs_you', text: 'Waiting for an answer' },
+    });
   });
 
   test('extend to now while they are open, and to the last event once the agent has stopped', () => {
