@@ -76,6 +76,7 @@ browserTest('a link without its secret, a wrong PIN and a used link explain what
   const field = page.getByLabel('PIN from the terminal');
   await page.getByText('invalid pin; 4 tries left', { exact: true }).waitFor();
   expect(await field.getAttribute('aria-invalid')).toBe('true');
+  await page.locator('[name=pin]:focus').waitFor();
   // Nothing that was typed is lost.
   expect(await page.getByLabel('Username').inputValue()).toBe(ROOT.username);
 

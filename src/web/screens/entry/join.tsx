@@ -96,12 +96,16 @@ function JoinForm({ onJoined }: { onJoined: (username: string) => Promise<void> 
   });
   const message = join.error ? errorMessage(join.error) : null;
   const about = message === null ? null : fieldFor(message);
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (join.error) fieldNamed(form.current!, fieldFor(errorMessage(join.error)))?.focus();
+  }, [join.error]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     join.mutate();
   };
   return (
-    <form onSubmit={submit} className="flex flex-col gap-3">
+    <form ref={form} onSubmit={submit} className="flex flex-col gap-3">
       <TextField
         label="PIN from the terminal"
         error={about === 'pin' && pinError(message!, join.error)}
@@ -151,6 +155,10 @@ function fieldFor(message: string): 'pin' | 'username' | 'password' | 'form' {
   if (message === 'invalid pin') return 'pin';
   if (message.startsWith('password must')) return 'password';
   return message.startsWith('username') ? 'username' : 'form';
+}
+
+function fieldNamed(form: HTMLFormElement, name: string): HTMLInputElement | null {
+  return form.querySelector(`input[name="${name}"]`);
 }
 
 function pinError(message: string, error: unknown): string {
