@@ -105,6 +105,23 @@ browserTest('a URL with an unknown tab of an agent offers a link to the agent', 
   await page.waitForURL(`${plane.url}/agents/${agent.id}/output`);
 });
 
+browserTest(
+  'the URL of an agent, a run or a team that does not exist offers a link to the list',
+  async () => {
+    const { page } = await browser.open(plane);
+    await signIn(page, plane);
+    for (const [path, list] of [
+      ['/agents/agt_none', 'agents'],
+      ['/teams/team_none/runs/run_none', 'runs'],
+      ['/teams/team_none', 'teams'],
+    ] as const) {
+      await page.goto(`${plane.url}${path}`);
+      await page.getByRole('link', { name: `Go to ${list}` }).click();
+      await page.waitForURL(`${plane.url}/${list}`);
+    }
+  },
+);
+
 browserTest('the HTML of each place names all scripts that it loads', async () => {
   const { page } = await browser.open(plane);
   const late = async (path: string, heading: string) => {

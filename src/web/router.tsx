@@ -3,7 +3,6 @@ import {
   type AnyRoute,
   createRoute,
   createRouter,
-  Link,
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router';
@@ -15,7 +14,7 @@ import { app, root } from './frame-routes.ts';
 import { loadView } from './screens/agent/views.ts';
 import { parseChoice, text } from './search.ts';
 import { type AgentsShown, agentsShown } from './ui/agent-state.ts';
-import { Failed, Skeleton } from './ui/states.tsx';
+import { Failed, GoTo, Skeleton } from './ui/states.tsx';
 
 const join = createRoute({
   getParentRoute: () => root,
@@ -306,9 +305,7 @@ export const router = createRouter({
   defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
   defaultNotFoundComponent: () => (
     <Failed error={new Error('This page does not exist.')}>
-      <Link to="/agents" className="tap inline-flex items-center underline">
-        Go to agents
-      </Link>
+      <GoTo to="/agents" label="agents" />
     </Failed>
   ),
 });

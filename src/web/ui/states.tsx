@@ -107,6 +107,15 @@ export function Failed({
   );
 }
 
+/** A way to continue from an error. */
+export function GoTo({ to, label }: { to: string; label: string }) {
+  return (
+    <Link to={to} className="tap inline-flex items-center underline">
+      Go to {label}
+    </Link>
+  );
+}
+
 /** Shown above or below live data whose stream ended. */
 export function NotLive({ reason, retry }: { reason: string; retry: () => void }) {
   return (
@@ -159,14 +168,22 @@ interface Read<T> {
 export function QueryState<T>({
   read,
   rows,
+  back,
   children,
 }: {
   read: Read<T>;
   rows?: number;
+  /** The page above the one that shows the data, for when these cannot be read, for example because they do not exist. */
+  back?: { to: string; label: string };
   children: (data: T) => ReactNode;
 }) {
   if (read.data === undefined) {
-    if (read.error) return <Failed error={read.error} retry={() => void read.refetch()} />;
+    if (read.error)
+      return (
+        <Failed error={read.error} retry={() => void read.refetch()}>
+          {back && <GoTo {...back} />}
+        </Failed>
+      );
     return <Skeleton {...(rows !== undefined && { rows })} />;
   }
   return (

@@ -53,7 +53,9 @@ export function Agent() {
         />
       ) : (
         <Screen title="Agent" back={agents_page}>
-          <QueryState read={read}>{() => null}</QueryState>
+          <QueryState read={read} back={agents_page}>
+            {() => null}
+          </QueryState>
         </Screen>
       )}
       {deleting?.agent.id === agent_id && <DeleteAgent {...deleting} onClose={() => setDeleting(null)} />}

@@ -53,7 +53,9 @@ export function Run() {
   if (run.data) return <RunScreen key={run_id} run={run.data} error={run.error} />;
   return (
     <Screen title="Run" back={runs_page}>
-      <QueryState read={run}>{() => null}</QueryState>
+      <QueryState read={run} back={runs_page}>
+        {() => null}
+      </QueryState>
     </Screen>
   );
 }

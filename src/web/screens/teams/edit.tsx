@@ -8,6 +8,8 @@ import { type Doc, formatDocument, write } from './document.ts';
 import { Editor, teamDraft } from './editor.tsx';
 import { blank, templates } from './templates.ts';
 
+const teams_page = { to: '/teams', label: 'teams' };
+
 export function NewTeam() {
   const { template } = useSearch({ from: '/app/teams/new' });
   const found = templates.find(({ id }) => id === template);
@@ -27,8 +29,10 @@ export function EditTeam() {
   const team = useQuery(teamQuery(team_id));
   if (!team.data) {
     return (
-      <Screen title="Edit team" back={{ to: '/teams', label: 'teams' }}>
-        <QueryState read={team}>{() => null}</QueryState>
+      <Screen title="Edit team" back={teams_page}>
+        <QueryState read={team} back={teams_page}>
+          {() => null}
+        </QueryState>
       </Screen>
     );
   }

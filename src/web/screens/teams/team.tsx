@@ -40,7 +40,9 @@ export function Team() {
   }
   return (
     <Screen title="Team" back={teams_page}>
-      <QueryState read={team}>{() => null}</QueryState>
+      <QueryState read={team} back={teams_page}>
+        {() => null}
+      </QueryState>
     </Screen>
   );
 }
