@@ -31,6 +31,12 @@ browserTest('the badge shows each state of the connection with its exact text', 
   await page.goto(`${origin}/agents`);
   await untilBadge('Online · SSE idle');
   expect(await badge.getAttribute('role')).toBe('status');
+  // The longest text has room too.
+  const box = (await badge.boundingBox())!;
+  const bar = (await page.getByRole('navigation', { name: 'Main' }).boundingBox())!;
+  const button = (await page.getByRole('button', { name: 'Collapse sidebar' }).boundingBox())!;
+  expect(box.x + box.width).toBeLessThanOrEqual(bar.x + bar.width - 8);
+  expect(box.y).toBeGreaterThanOrEqual(button.y + button.height);
 
   // Loads every part of the page before the network stalls.
   const link = page.getByRole('link', { name: agent.name, exact: true }).locator('visible=true');

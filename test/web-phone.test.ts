@@ -141,6 +141,8 @@ browserTest(
       await button.waitFor();
       const [above, below] = [(await list.boundingBox())!, (await button.boundingBox())!];
       expect(below.y, path).toBeGreaterThanOrEqual(above.y + above.height);
+      for (const number of await list.locator('a[href^="#L"]').all())
+        expect((await number.boundingBox())!.height).toBeGreaterThanOrEqual(24);
       await button.tap();
       await button.waitFor({ state: 'detached' });
       const rest = () => list.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);

@@ -110,14 +110,13 @@ function Footer({
   return (
     <div className={cx('mt-auto flex flex-col gap-1 pt-3 text-muted text-sm', !collapsed && 'px-2')}>
       <div className={cx('flex flex-col gap-0.5', !collapsed && '-mx-2')}>{children}</div>
-      {!collapsed && (
-        <span className="truncate" title={`${user.username} (${user.role})`}>
-          {user.username}
-          {user.role === 'root' && ' · root'}
-        </span>
-      )}
       <div className="flex items-center justify-between gap-1">
-        {!collapsed && <Badge />}
+        {!collapsed && (
+          <span className="min-w-0 truncate" title={`${user.username} (${user.role})`}>
+            {user.username}
+            {user.role === 'root' && ' · root'}
+          </span>
+        )}
         <button
           type="button"
           onClick={() => setAppearance({ sidebar: collapsed ? 'full' : 'icons' })}
@@ -132,6 +131,7 @@ function Footer({
           )}
         </button>
       </div>
+      {!collapsed && <Badge />}
     </div>
   );
 }

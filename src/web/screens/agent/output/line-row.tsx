@@ -37,7 +37,7 @@ export const LineRow = memo(function LineRow(props: LineRowProps) {
       data-chosen={chosen || undefined}
       className={cx(
         'flex min-w-full border-l-2',
-        wrap ? 'min-h-5' : 'h-5',
+        wrap ? 'min-h-5 pointer-coarse:min-h-6' : 'h-5 pointer-coarse:h-6',
         is_stderr ? 'border-l-failed' : 'border-l-transparent',
         chosen || current ? 'bg-marked' : is_error && 'bg-removed',
       )}

@@ -21,11 +21,14 @@ import {
 } from 'react';
 import type { Lines } from '../../../transcript/lines.ts';
 import { cx } from '../../../ui/cx.ts';
+import { useTouch } from '../../../ui/media.ts';
 import { LineRow } from './line-row.tsx';
 import type { Options } from './options.ts';
 import { includesLine, type Range } from './range.ts';
 
 const ROW_PX = 20;
+/** A finger needs this much to hit the number of a line. */
+const TOUCH_ROW_PX = 24;
 const OVERSCAN = 4;
 /** Distance from the end, in pixels, that counts as the end. */
 const NEAR_PX = 12;
@@ -62,10 +65,11 @@ export function LinesList(props: LinesListProps) {
   const { first, last } = lines;
   const scroller = useRef<HTMLDivElement>(null);
   const [follows, setFollows] = useState(true);
+  const height = useTouch() ? TOUCH_ROW_PX : ROW_PX;
   const virtualizer = useVirtualizer({
     count: last - first + 1,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PX,
+    estimateSize: () => height,
     overscan: OVERSCAN,
     getItemKey: useCallback((index: number) => first + index, [first]),
     // At the end, the last rows are rendered before the browser has scrolled there.
@@ -95,7 +99,7 @@ export function LinesList(props: LinesListProps) {
       tabIndex={0}
       onScroll={onScroll}
       onClick={choose}
-      className="scroll-y min-h-0 flex-1 overflow-x-auto bg-ground font-mono text-sm leading-5 outline-offset-[-2px] [overflow-anchor:none]"
+      className="scroll-y min-h-0 flex-1 overflow-x-auto bg-ground font-mono text-sm leading-5 pointer-coarse:leading-6 outline-offset-[-2px] [overflow-anchor:none]"
     >
       <div className="relative min-w-full" style={{ height: virtualizer.getTotalSize() }}>
         <div
