@@ -1,24 +1,29 @@
 /** The draft of a team's definition, as it is stored (pure). */
-import { isObject } from './document.ts';
 
 export interface Saving {
   text: string;
   /** The version of the team that it changes; null for a new team. */
   version: number | null;
+  /** Differs from that of a draft that was discarded or saved before. */
+  id: string;
 }
 
-export function toDraft(text: string, version: number | null): string {
-  return JSON.stringify({ version, text } satisfies Saving);
+export function toDraft({ text, version, id }: Saving): string {
+  return JSON.stringify({ version, text, id } satisfies Saving);
 }
 
 /** Null if there is no draft, or if it is malformed. */
 export function readDraft(held: string): Saving | null {
   if (held === '') return null;
   try {
-    const value = JSON.parse(held) as Partial<Saving>;
-    return isObject(value) && typeof value.text === 'string'
-      ? { text: value.text, version: typeof value.version === 'number' ? value.version : null }
-      : null;
+    const { text, version, id } = JSON.parse(held) as Partial<Saving>;
+    if (typeof text !== 'string') return null;
+    return {
+      text,
+      version: typeof version === 'number' ? version : null,
+      // Earlier releases stored none.
+      id: typeof id === 'string' ? id : '',
+    };
   } catch {
     return null;
   }
@@ -26,6 +31,15 @@ export function readDraft(held: string): Saving | null {
 
 /** What remains of a draft after a text was saved as this version: changes that were made meanwhile; empty if there are none. */
 export function unsaved(held: string, saved: string, version: number): string {
-  const text = readDraft(held)?.text ?? saved;
-  return text === saved ? '' : toDraft(text, version);
+  const draft = readDraft(held);
+  return draft === null || draft.text === saved ? '' : toDraft({ ...draft, version });
+}
+
+/**
+ * The drafts after a team was created from `sent`. `rest`: changes that were made meanwhile, as a draft of that team; empty if
+ * there are none. `next`: what remains as the draft of a new team: the one of another team, which was begun meanwhile.
+ */
+export function afterCreation(held: string, sent: Saving, version: number): { rest: string; next: string } {
+  const is_other = (readDraft(held)?.id ?? sent.id) !== sent.id;
+  return is_other ? { rest: '', next: held } : { rest: unsaved(held, sent.text, version), next: '' };
 }

@@ -7,7 +7,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useEffect, useRef, useState } from 'react';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { useAct } from '../../api/act.ts';
-import { call, errorMessage } from '../../api/client.ts';
+import { call, errorMessage, newKey } from '../../api/client.ts';
 import { defaultNode } from '../../api/default-node.ts';
 import { keys } from '../../api/keys.ts';
 import { nodesQuery, type TeamRecord } from '../../api/queries.ts';
@@ -23,7 +23,7 @@ import { Segmented } from '../../ui/segmented.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { Conflict } from './conflict.tsx';
 import { type Doc, drawable, formatDocument, type Path, parse, placeMembers, write } from './document.ts';
-import { readDraft, type Saving, toDraft, unsaved } from './draft.ts';
+import { afterCreation, readDraft, type Saving, toDraft, unsaved } from './draft.ts';
 import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
 
@@ -75,7 +75,7 @@ export function Editor({
   const doc = parsed.doc ?? lastGood.current;
 
   const setText = (next: string, from = version) => {
-    setHeld(toDraft(next, from));
+    setHeld((now) => toDraft({ text: next, version: from, id: readDraft(now)?.id ?? newKey() }));
     setFault(null);
   };
   const discard = () => {
@@ -92,8 +92,13 @@ export function Editor({
       // Keep what was typed in the meantime, also after leaving this page and coming back: it has not been saved.
       let rest = '';
       setHeld((now) => {
-        rest = unsaved(now, sent.text, saved.version);
-        return team ? rest : '';
+        if (team) {
+          rest = unsaved(now, sent.text, saved.version);
+          return rest;
+        }
+        const { next, ...created } = afterCreation(now, sent, saved.version);
+        rest = created.rest;
+        return next;
       });
       if (rest !== '' && !team) storeDraft(teamDraft(saved.id), rest);
       setFault(null);
@@ -104,8 +109,11 @@ export function Editor({
       else if (!team) void navigate({ to: '/teams/$team_id/edit', params, replace: true });
     },
   );
-  const press = (saving: Saving) => {
+  const press = (from = version) => {
     if (save.isPending) return;
+    const saving = { text, version: from, id: parsed_draft?.id ?? newKey() };
+    // What is typed while a team is created belongs to this draft, also if it is the first change.
+    if (!team) setHeld(toDraft(saving));
     save.mutate(saving, {
       onError: async (error) => {
         if (team && (error as { code?: string }).code === 'team_changed') {
@@ -148,7 +156,7 @@ export function Editor({
           busy={save.isPending}
           disabled={parsed.doc === null || theirs !== null || !online}
           title={online ? undefined : 'You are offline'}
-          onClick={() => press({ text, version })}
+          onClick={() => press()}
         >
           {save.isPending ? 'Saving…' : team ? 'Save' : 'Create team'}
         </Button>
@@ -199,7 +207,7 @@ export function Editor({
             setText(text, theirs.version);
             queries.setQueryData(keys.team(theirs.id), theirs);
             setTheirs(null);
-            press({ text, version: theirs.version });
+            press(theirs.version);
           }}
           onTake={() => {
             setMine(text);
