@@ -38,7 +38,7 @@ const triggerRecord = z
     payload: z.record(z.string(), z.unknown()),
     next_at: time,
     last_at: time.nullable(),
-    fired: z.int().meta({ description: 'How often it has fired.' }),
+    fired: z.int().meta({ description: 'How many times it has fired.' }),
     created_by: z.string(),
     created_at: time,
   })
@@ -48,7 +48,7 @@ const actorId = bounded(sharedLimits.actor_id_chars_max);
 const runId = bounded(sharedLimits.actor_id_chars_max);
 const payload = z.record(z.string(), z.unknown(), { error: 'must be an object' });
 /** When a trigger fires: exactly one of the first three fields is set. */
-export const triggerTimes = {
+const triggerTimes = {
   at: z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time' }).optional(),
   every_seconds: z
     .int({ error: 'must be an integer' })
@@ -56,7 +56,9 @@ export const triggerTimes = {
     .max(limits.trigger_every_s_max, { error: `must be at most ${limits.trigger_every_s_max}` })
     .optional(),
   cron: bounded(limits.trigger_cron_chars_max).optional(),
-  timezone: bounded(limits.trigger_zone_chars_max).optional().meta({ description: 'IANA name, for `cron`.' }),
+  timezone: bounded(limits.trigger_zone_chars_max)
+    .optional()
+    .meta({ description: 'IANA name; only with `cron`.' }),
 };
 
 export interface TriggerTimes {
@@ -66,10 +68,19 @@ export interface TriggerTimes {
   timezone?: string | undefined;
 }
 
-export function isOneTime({ at, every_seconds, cron }: TriggerTimes): boolean {
+/** Adds the rules about several fields of `triggerTimes` to a schema that has them. */
+function withTriggerTimes<T extends z.ZodType<TriggerTimes>>(schema: T): T {
+  return schema
+    .refine(isOneTime, { error: 'must be one of at, every_seconds and cron', path: ['at'] })
+    .refine(({ timezone, cron }) => timezone === undefined || cron !== undefined, {
+      error: 'needs cron',
+      path: ['timezone'],
+    });
+}
+
+function isOneTime({ at, every_seconds, cron }: TriggerTimes): boolean {
   return [at, every_seconds, cron].filter((item) => item !== undefined).length === 1;
 }
-export const severalTimes = { error: 'must be one of at, every_seconds and cron', path: ['at'] };
 
 const mailbox = '/api/actor/{actor_id}/mailbox' as const;
 const message = '/api/actor/mailbox/{message_id}' as const;
@@ -172,13 +183,7 @@ export const mailRoutes = {
     summary: 'Schedule mail from an actor to itself',
     description:
       'Once (`at`), at an interval, or by a cron pattern of five fields in a time zone (default: UTC). If times were missed, the trigger fires once. It ends with the run.',
-    body: z
-      .object({
-        run_id: runId,
-        ...triggerTimes,
-        payload,
-      })
-      .refine(isOneTime, severalTimes),
+    body: withTriggerTimes(z.object({ run_id: runId, ...triggerTimes, payload })),
     unknown_fields: 'ignored',
     answers: { 201: triggerRecord },
     errors: ['runNotFound', 'runOver', 'payloadTooLarge', 'tooManyTriggers'],
@@ -237,13 +242,7 @@ export const mailActorMethods = {
   /** One of `at` (RFC 3339), `every_seconds` and `cron`. */
   'time-trigger-set': {
     tool: 'Schedule a message to yourself: one of at (RFC 3339), every_seconds and cron.',
-    params: z
-      .object({
-        ...inRunParams,
-        ...triggerTimes,
-        payload,
-      })
-      .refine(isOneTime, severalTimes),
+    params: withTriggerTimes(z.object({ ...inRunParams, ...triggerTimes, payload })),
     result: z.custom<Trigger>(),
   },
   'time-trigger-cancel': {

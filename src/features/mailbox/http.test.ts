@@ -140,6 +140,7 @@ test('sets, lists and deletes triggers', async () => {
     [{ every_seconds: 9 }, 'every_seconds must be at least 10'],
     [{ cron: 'soon' }, 'cron must be a pattern of five fields'],
     [{ cron: '* * * * *', timezone: 'Mars' }, 'timezone must be an IANA time zone'],
+    [{ every_seconds: 60, timezone: 'Europe/Berlin' }, 'timezone needs cron'],
     [{ every_seconds: 60, payload: [] }, 'payload must be an object'],
   ];
   for (const [more, error] of wrongs) expect(await set(more)).toMatchObject(refused(400, error));

@@ -1,10 +1,11 @@
 /**
  * Mail between actors of a run. It stays in the receiver's inbox until it is acknowledged, and the receiver is
- * notified at least once. Mail that cannot be delivered is kept as a dead letter, with the reason.
+ * notified at least once. Mail that cannot be delivered is kept as a dead letter, with the reason; mail that is sent to a run that
+ * has ended is one from the start. Earlier mail stays in the inbox, because people may still read it, and the run may be resumed.
  *
  *     pending ──▶ delivered ──▶ acknowledged
  *        │            │
- *        └────────────┴──▶ dead_letter        its run, or the attempt of the run, has ended
+ *        └────────────┴──▶ dead_letter        the attempt of its run has ended
  */
 import type { Role } from '../../accounts/rules.ts';
 

@@ -55,6 +55,27 @@ test('a time that the zone skips or repeats fires once', () => {
   ]);
 });
 
+test('lists and ranges of times that the zone skips or repeats fire once, wildcards and steps follow the clock', () => {
+  const berlin = (pattern: string, from: string, count: number) =>
+    times(cron(pattern, 'Europe/Berlin'), from, count);
+  expect(berlin('0,30 2 * * *', '2026-03-28T12:00:00Z', 2)).toEqual([
+    '2026-03-29T01:00:00.000Z',
+    '2026-03-30T00:00:00.000Z',
+  ]);
+  expect(berlin('0 1-2 * * *', '2026-10-24T12:00:00Z', 3)).toEqual([
+    '2026-10-24T23:00:00.000Z',
+    '2026-10-25T00:00:00.000Z',
+    '2026-10-26T00:00:00.000Z',
+  ]);
+  expect(berlin('*/30 2 * * *', '2026-03-28T12:00:00Z', 1)).toEqual(['2026-03-30T00:00:00.000Z']);
+  expect(berlin('*/30 2 * * *', '2026-10-24T12:00:00Z', 4)).toEqual([
+    '2026-10-25T00:00:00.000Z',
+    '2026-10-25T00:30:00.000Z',
+    '2026-10-25T01:00:00.000Z',
+    '2026-10-25T01:30:00.000Z',
+  ]);
+});
+
 test('skips missed times and keeps the interval', () => {
   const every: Schedule = { ...NONE, every_seconds: 60 };
   expect(nextTime(every, 100_000, 100_001)).toBe(160_000);

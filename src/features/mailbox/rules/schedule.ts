@@ -88,5 +88,6 @@ export function isZone(timezone: string | null): boolean {
 }
 
 function pattern(cron: string, timezone: string | null): Cron {
-  return new Cron(cron, { mode: '5-part', timezone: timezone ?? 'UTC' });
+  // Lists and ranges are fixed times, too: when the clock changes, none of them is left out or fires twice.
+  return new Cron(cron, { mode: '5-part', timezone: timezone ?? 'UTC', fixedTimeRule: 'no-wildcard' });
 }

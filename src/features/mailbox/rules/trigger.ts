@@ -13,7 +13,7 @@ export interface Trigger {
   payload: Record<string, unknown>;
   next_at: string;
   last_at: string | null;
-  /** How often it has fired. */
+  /** How many times it has fired. */
   fired: number;
   /** A user's id, or the actor's own. */
   created_by: string;
