@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
+import { openapi } from '../../src/api/openapi.ts';
 import { errorEvents, failureReasons, streamErrors, warningEvents } from '../../src/core/event-shapes.ts';
 import { isForTests, root, sourceFiles } from './source.ts';
 
@@ -64,6 +65,16 @@ test('the README begins with the commands to start and to test, and has at most 
     '```',
   ]);
   expect(lines.length).toBeLessThanOrEqual(150);
+});
+
+test('the reference of teams has every field of a definition', () => {
+  const { schemas } = openapi().components as { schemas: Record<string, { properties: object }> };
+  const fields = ['TeamSpec', 'Member', 'MemberAgent', 'StepSpec'].flatMap((name) =>
+    Object.keys(schemas[name]!.properties),
+  );
+  expect(fields.length).toBeGreaterThan(20);
+  const page = read('docs/reference/teams.md');
+  expect(fields.filter((field) => !page.includes(`\`${field}\``))).toEqual([]);
 });
 
 test('the event reference lists exactly the codes of error events that the code uses', () => {

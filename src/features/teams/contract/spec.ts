@@ -69,7 +69,9 @@ export const stepFields = {
     .nullable()
     .default(null)
     .meta({ description: 'Time limit of one attempt; null: no limit.' }),
-  max_attempts: integer(1, limits.step_attempts_max).default(1),
+  max_attempts: integer(1, limits.step_attempts_max).default(1).meta({
+    description: 'How many times the step is tried. A resumed step starts counting again.',
+  }),
 };
 
 const memberAgent = z
@@ -146,17 +148,23 @@ export const teamSpec = z
         .array(member, { error: 'must be an array' })
         .min(1, { error: 'must not be empty' })
         .max(limits.team_members_max, { error: `must have at most ${limits.team_members_max} entries` }),
-      leader_member_id: z.string().nullable().default(null),
+      leader_member_id: z.string().nullable().default(null).meta({
+        description:
+          'The member that leads: it gets the steps that name no member, and, as an agent of a team without steps, it is prompted in rounds to add steps. Null: none.',
+      }),
       steps: z
         .array(step, { error: 'must be an array' })
         .max(sharedLimits.team_steps_max, {
           error: `must have at most ${sharedLimits.team_steps_max} entries`,
         })
         .default([]),
-      review_route: z.enum(reviewRoutes).default('human'),
+      review_route: z.enum(reviewRoutes).default('human').meta({
+        description:
+          'Who answers the permission reviews of members that do not lead. `leader`: the leader, if the team has one; after `reviews.leader_timeout_seconds` without an answer, people.',
+      }),
       max_rounds: integer(1, limits.team_rounds_max).default(20).meta({
         description:
-          'How often a leader without steps is prompted before a person must decide how to continue.',
+          'How many rounds an agent that leads a team without steps has before a person must decide how to continue.',
       }),
     },
     { error: 'must be an object' },
