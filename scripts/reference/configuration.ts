@@ -1,5 +1,5 @@
 /** Writes the reference of all configuration keys from their table in `src/core/config.ts`. */
-import { configKeyNames, configKeys, envName } from '../../src/core/config.ts';
+import { type ConfigKeySpec, configKeyNames, configKeys, envName } from '../../src/core/config.ts';
 
 const intro = `# Configuration
 
@@ -28,14 +28,31 @@ A setting can come from several sources. The first of these that has a value is 
 ## Settings
 `;
 
+const outro = `## Variables that agents do not get
+
+Agents never get these variables of the service, even if \`agents.env_allow\` lists them:
+
+- \`SVC_*\`
+- \`npm_*\`, \`INIT_CWD\` and \`NODE\`, if npm started the service
+- \`XDG_*_HOME\` and \`XDG_RUNTIME_DIR\`, with \`agents.run_as\` or \`agents.sandbox\`: they name folders of the service's user
+`;
+
 export function configurationPage(): string {
   const rows = configKeyNames.map((key) => {
-    const { kind, default: value, derived, live, secret, description } = configKeys[key];
+    const { default: value, derived, live, secret, description } = configKeys[key];
     const empty = value === null || (Array.isArray(value) && value.length === 0);
     const shown = derived ?? (empty ? 'unset' : `\`${String(value)}\``);
     const marks = [live && 'live', secret && 'secret'].filter(Boolean).join(', ');
-    return `| \`${key}\` | ${kind} | ${shown} | ${marks} | ${description} | \`${envName(key)}\` |`;
+    return `| \`${key}\` | ${describeType(configKeys[key])} | ${shown} | ${marks} | ${description} | \`${envName(key)}\` |`;
   });
   const head = '| Key | Type | Default | Notes | Meaning | Variable |\n|---|---|---|---|---|---|';
-  return `${intro}\n${head}\n${rows.join('\n')}\n`;
+  return `${intro}\n${head}\n${rows.join('\n')}\n\n${outro}`;
+}
+
+/** The type of a value, with the allowed values or bounds. */
+function describeType({ kind, choices, range }: ConfigKeySpec): string {
+  if (choices !== null) return choices.map((choice) => `\`${choice}\``).join(', ');
+  if (range === null) return kind;
+  const [min, max] = range;
+  return max === Number.MAX_SAFE_INTEGER ? `integer, at least ${min}` : `integer, ${min} to ${max}`;
 }

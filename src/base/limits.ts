@@ -24,7 +24,7 @@ export const clientLimits = {
 
 export const limits = {
   ...clientLimits,
-  /** Default of `limits.body_bytes`: largest request body. */
+  /** Default of `limits.body_bytes_max`: largest request body. */
   body_bytes_max: 1 * MIB,
   /** Nesting of JSON in requests, so that recursion stays bounded. */
   json_depth_max: 64,
@@ -40,15 +40,15 @@ export const limits = {
   idempotency_key_chars_max: 255,
   /** How long a response is stored for its `Idempotency-Key`. */
   idempotency_keep_ms: 24 * 60 * 60 * 1000,
-  /** Default page size. */
+  /** Default of `limits.page_items_default`: page size. */
   page_items_default: 100,
   /** Default of `limits.streams_per_user`: open event streams of one user. */
   streams_per_user: 100,
-  /** Open event streams of all users. */
+  /** Default of `limits.streams_total`: open event streams of all users. */
   streams_total: 10_000,
-  /** Default of `limits.requests_per_second`, for one user. */
+  /** Default of `limits.requests_per_second`: for each token, or each address without a valid one. */
   requests_per_second: 50,
-  /** Default of `limits.requests_burst`: requests that a user can send at once. */
+  /** Default of `limits.requests_burst`: requests that a token, or an address without a valid one, can send at once. */
   requests_burst: 100,
   /** Variables of one agent. */
   env_items_max: 256,
@@ -84,7 +84,7 @@ export const limits = {
   event_row_bytes: 48,
   /** Cached records of agents and sessions. */
   sessions_cached_max: 10_000,
-  /** Default of `retention.days`. */
+  /** Default of `retention.days` and of `retention.run_agents_days`. */
   retention_days: 30,
   /** Default of `retention.bytes_per_agent`. */
   retention_bytes_per_agent: 256 * MIB,

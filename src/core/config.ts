@@ -21,6 +21,10 @@ export interface ConfigKeySpec<T = unknown> {
   /** Whether it may be an argument, which other users of the machine can read. */
   argument: boolean;
   description: string;
+  /** The allowed values; null: not limited to certain values. */
+  choices: readonly string[] | null;
+  /** The smallest and the largest allowed integer; null for other kinds. */
+  range: readonly [min: number, max: number] | null;
 }
 
 interface Flags {
@@ -32,12 +36,15 @@ interface Flags {
   derived?: string;
 }
 
+type Allowed = Partial<Pick<ConfigKeySpec, 'choices' | 'range'>>;
+
 function key<T>(
   kind: ConfigKind,
   schema: z.ZodType<T>,
   fallback: T,
   description: string,
   flags: Flags,
+  { choices = null, range = null }: Allowed = {},
 ): ConfigKeySpec<T> {
   return {
     kind,
@@ -48,6 +55,8 @@ function key<T>(
     secret: flags.secret ?? false,
     argument: flags.argument ?? !flags.secret,
     description,
+    choices,
+    range,
   };
 }
 
@@ -63,9 +72,11 @@ const text = (fallback: string, description: string, flags: Flags = {}) =>
 const optionalText = (description: string, flags: Flags = {}) =>
   key<string | null>('text', textSchema.nullable(), null, description, flags);
 const integer = (fallback: number, min: number, max: number, description: string, flags: Flags = {}) =>
-  key<number>('integer', integerSchema(min, max), fallback, description, flags);
+  key<number>('integer', integerSchema(min, max), fallback, description, flags, { range: [min, max] });
 const optionalInteger = (min: number, max: number, description: string, flags: Flags = {}) =>
-  key<number | null>('integer', integerSchema(min, max).nullable(), null, description, flags);
+  key<number | null>('integer', integerSchema(min, max).nullable(), null, description, flags, {
+    range: [min, max],
+  });
 const boolean = (fallback: boolean, description: string, flags: Flags = {}) =>
   key<boolean>('boolean', z.boolean('must be true or false'), fallback, description, flags);
 const list = (description: string, flags: Flags = {}) =>
@@ -100,6 +111,7 @@ function choice<const Values extends readonly [string, ...string[]]>(
     fallback,
     description,
     flags,
+    { choices: values },
   );
 }
 function integerSchema(min: number, max: number) {
@@ -216,7 +228,7 @@ export const configKeys = {
   'auth.require_special_chars': boolean(false, 'Passwords must contain a special character', { live: true }),
 
   'agents.env_allow': list(
-    "Variables of the service's environment that agents get; if unset, all except SVC_*",
+    "Variables of the service's environment that agents get; if unset, all except those that are only for the service, such as SVC_*",
   ),
   'agents.run_as': optionalText('Local user that agents run as; the service must run as root'),
   'agents.sandbox': choice(
@@ -312,14 +324,14 @@ export const configKeys = {
     limits.requests_per_second,
     1,
     1_000_000,
-    'Maximum requests per second, per token',
+    'Maximum requests per second, per token, or per address without a valid one',
     { live: true },
   ),
   'limits.requests_burst': integer(
     limits.requests_burst,
     1,
     1_000_000,
-    'Maximum requests in a burst, per token',
+    'Maximum requests in a burst, per token, or per address without a valid one',
     {
       live: true,
     },

@@ -111,8 +111,8 @@ export const limits = {
   feed_trim_ms: 10 * 60 * 1000,
   /** How long the fleet feed keeps its entries. */
   feed_keep_ms: 24 * 60 * 60 * 1000,
-  /** Size of all logs together. */
+  /** Default of `retention.bytes_total`: size of all logs together. */
   retention_bytes_total: 20 * GIB,
-  /** The same limit as a share of the disk, for small disks. */
+  /** The same default as a share of the disk, for small disks. */
   retention_disk_share: 0.2,
 } as const;

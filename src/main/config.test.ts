@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { configurationPage } from '../../scripts/reference/configuration.ts';
 import {
   type ConfigKey,
   checkValue,
@@ -329,6 +330,27 @@ test('every default that is not derived is valid', () => {
       expect(checkValue(key, configKeys[key].default), key).toMatchObject({ ok: true });
     }
   }
+});
+
+test('the documented choices and bounds are the allowed values', () => {
+  const isValid = (key: (typeof configKeyNames)[number], value: unknown) => checkValue(key, value).ok;
+  for (const key of configKeyNames) {
+    const { kind, choices, range } = configKeys[key];
+    for (const choice of choices ?? []) expect(isValid(key, choice), key).toBe(true);
+    if (choices !== null) expect(isValid(key, 'other'), key).toBe(false);
+    expect(range !== null, key).toBe(kind === 'integer');
+    if (range === null) continue;
+    const [min, max] = range;
+    expect([min - 1, min, max, max + 1].map((value) => isValid(key, value), key)).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+  }
+  const page = configurationPage();
+  expect(page).toContain('| `logging.level` | `debug`, `info` |');
+  expect(page).toContain('| `database.pool` | integer, 2 to 500 |');
 });
 
 test('splits addresses, and recognizes loopback', () => {

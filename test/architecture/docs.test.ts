@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { openapi } from '../../src/api/openapi.ts';
+import { isConfigKey } from '../../src/core/config.ts';
 import { errorEvents, failureReasons, streamErrors, warningEvents } from '../../src/core/event-shapes.ts';
 import { isForTests, root, sourceFiles } from './source.ts';
 
@@ -75,6 +76,19 @@ test('the reference of teams has every field of a definition', () => {
   expect(fields.length).toBeGreaterThan(20);
   const page = read('docs/reference/teams.md');
   expect(fields.filter((field) => !page.includes(`\`${field}\``))).toEqual([]);
+});
+
+test('the reference of limits names the setting of each limit that is a default', () => {
+  const rows = [...read('docs/reference/limits.md').matchAll(/^\| `(\w+)` .* Default of (.*)/gm)];
+  const named = new Map(
+    rows.map(([, limit, text]) => [limit!, [...text!.matchAll(/`([\w.]+)`/g)].map(([, key]) => key!)]),
+  );
+  expect([...named.values()].flat().filter((key) => !isConfigKey(key))).toEqual([]);
+  const declared = [...read('src/core/config.ts').matchAll(/'([\w.]+)': integer\(\s*limits\.(\w+),/g)];
+  expect(declared.length).toBeGreaterThan(5);
+  expect(
+    declared.filter(([, key, limit]) => !named.get(limit!)?.includes(key!)).map(([, key]) => key),
+  ).toEqual([]);
 });
 
 test('the event reference lists exactly the codes of error events that the code uses', () => {
