@@ -3,7 +3,8 @@
  * headers, parameters) into its components, and replaces them with references.
  */
 import { scopes } from '../core/grant.ts';
-import { lacksScope, problems, unknownField } from '../core/problem.ts';
+import { documentedProblems } from '../core/other-problems.ts';
+import { lacksScope } from '../core/problem.ts';
 import { INTERNAL_ERROR } from './status.ts';
 
 type Json = Record<string, unknown>;
@@ -104,9 +105,8 @@ function grouped(places: Place[]): Map<string, Place[]> {
 const nameByMessage = new Map(
   [
     [INTERNAL_ERROR.message, 'internalError'] as const,
-    ...Object.entries(problems).map(([name, make]) => [make().message, name] as const),
+    ...Object.entries(documentedProblems).map(([name, make]) => [make().message, name] as const),
     ...scopes.map((scope) => [lacksScope(scope).message, `lacks_scope_${scope}`] as const),
-    [unknownField('<name>').message, 'unknownField'] as const,
   ].reverse(),
 );
 

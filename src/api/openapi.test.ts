@@ -70,6 +70,29 @@ test('HEAD of every stream has the headers and errors of GET, and no body', () =
   expect(resolved(responses[404])).toMatchObject({ description: '`agent not found`' });
 });
 
+test('describes the headers of errors, and the limits of streams and sign-ins', () => {
+  const failure = (path: string, method: string, status: number) =>
+    resolved(description.paths[path]![method]!.responses[status]) as { description: string; headers: object };
+  for (const command of ['start', 'stop', 'restart'])
+    expect(failure(`/api/agents/{agent_id}/${command}`, 'post', 502).headers).toHaveProperty('X-Pending');
+  expect(failure('/api/agents/{agent_id}/stop', 'post', 409).description).toContain(
+    '`agent processes survived: <pids>`',
+  );
+  expect(failure('/api/join', 'post', 401).headers).toHaveProperty('X-Tries-Left');
+  expect(failure('/api/login', 'post', 429).description).toBe(
+    '`too many attempts; try again later`, `too many requests`',
+  );
+  expect(failure('/api/events', 'get', 429).description).toBe('`too many open streams`, `too many requests`');
+  expect(failure('/api/events', 'get', 503)).toMatchObject({
+    description: expect.stringContaining('`too many open streams`'),
+    headers: { 'Retry-After': expect.anything() },
+  });
+  expect(failure('/api/permission-reviews/{review_id}/respond', 'post', 409).description).toContain(
+    '`permission review is already answered by <who>`',
+  );
+  expect(failure('/api/admin/config', 'patch', 409).description).toBe('`<key> is fixed by <source>`');
+});
+
 function resolveRef(path: string): unknown {
   const keys = path.slice(2).split('/');
   return keys.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], description);

@@ -4,8 +4,10 @@
  */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
+import { documentedProblems, otherProblems } from '../core/other-problems.ts';
 import { scopeOf } from '../core/policy.ts';
-import { lacksScope, type ProblemKind, problems, unknownField } from '../core/problem.ts';
+import { lacksScope, type ProblemKind, problems } from '../core/problem.ts';
+import { pendingKinds } from '../features/agents/rules.ts';
 import { shareRepeated } from './openapi-shared.ts';
 import { isPublic, isRootOnly, isUnlimitedOnly, pathParams, type Route } from './route.ts';
 import { operationIds, routes } from './routes.ts';
@@ -80,6 +82,15 @@ const HEADERS = {
   RefusedPath: {
     description: 'If the error is about a path: the path, as it was sent, percent-encoded.',
     schema: { type: 'string' },
+  },
+  Pending: {
+    description:
+      'The request, `start`, `stop` or `restart`, is kept and carried out once the node of the agent answers.',
+    schema: { enum: [...pendingKinds] },
+  },
+  TriesLeft: {
+    description: 'If the PIN is wrong: how many more can be tried.',
+    schema: { type: 'integer' },
   },
   RetryAfter: { description: 'Seconds to wait before retrying.', schema: { type: 'integer' } },
 };
@@ -252,16 +263,20 @@ function failures(route: Route): Json {
     addFixed(problems.bodyTooLarge);
   }
   if (route.body) addFixed(problems.bodyNotJson);
-  if (route.unknown_fields === 'refused') addFixed(() => unknownField('<name>'));
+  if (route.unknown_fields === 'refused') addFixed(otherProblems.unknownField);
   if (route.body && (route.method === 'PATCH' || route.method === 'PUT')) addFixed(problems.nothingToChange);
   if (route.idempotent) addFixed(problems.idempotencyReused);
-  for (const name of route.errors ?? []) addFixed(problems[name]);
-  add('rate_limited');
+  for (const name of route.errors ?? []) addFixed(documentedProblems[name]);
+  if (route.raw === 'sse') {
+    addFixed(problems.tooManyStreams);
+    addFixed(problems.tooManyStreamsInTotal);
+  }
+  addFixed(problems.tooManyRequests);
   addFixed(problems.draining);
 
   const responses: Json = {};
   for (const status of [...messages.keys()].sort((a, b) => a - b)) {
-    responses[status] = failure(status, [...messages.get(status)!]);
+    responses[status] = failure(status, [...messages.get(status)!], route);
   }
   responses[500] = failure(500, [INTERNAL_ERROR.message]);
   return responses;
@@ -271,9 +286,11 @@ function same(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-function failure(status: number, messages: string[]): Json {
+function failure(status: number, messages: string[], route?: Route): Json {
   return {
-    description: messages.length > 0 ? messages.map((text) => `\`${text}\``).join(', ') : MEANING[status],
+    description: (messages.length > 0 ? messages : [otherProblems.invalidField().message])
+      .map((text) => `\`${text}\``)
+      .join(', '),
     headers: {
       'X-Request-Id': { $ref: '#/components/headers/RequestId' },
       'X-Error-Code': { $ref: '#/components/headers/ErrorCode' },
@@ -281,18 +298,22 @@ function failure(status: number, messages: string[]): Json {
         'X-Allowed-Paths': { $ref: '#/components/headers/AllowedPaths' },
         'X-Refused-Path': { $ref: '#/components/headers/RefusedPath' },
       }),
-      ...(status === 429 && { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } }),
+      ...(route?.kept &&
+        messages.includes(problems.nodeUnreachable().message) && {
+          'X-Pending': { $ref: '#/components/headers/Pending' },
+        }),
+      ...(messages.includes(problems.invalidPin().message) && {
+        'X-Tries-Left': { $ref: '#/components/headers/TriesLeft' },
+      }),
+      ...((status === 429 || messages.includes(problems.tooManyStreams().message)) && {
+        'Retry-After': { $ref: '#/components/headers/RetryAfter' },
+      }),
     },
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
   };
 }
 
 const PATH_REFUSALS = [problems.workdirNotSafe().message, problems.repoNotSafe().message];
-
-const MEANING: Record<number, string> = {
-  400: '`<field> <what is wrong>`',
-  429: '`too many requests`',
-};
 
 /** Error responses that have names which their messages do not give them. */
 const COMMON_FAILURES: Record<string, Json> = {
@@ -308,7 +329,7 @@ const COMMON_FAILURES: Record<string, Json> = {
   AgentNotFound: failure(404, [problems.agentNotFound().message]),
   BodyTooLarge: failure(413, [problems.bodyTooLarge().message]),
   UnsupportedMediaType: failure(415, [problems.unsupportedMediaType().message]),
-  TooManyRequests: failure(429, []),
+  TooManyRequests: failure(429, [problems.tooManyRequests().message]),
   InternalError: failure(500, [INTERNAL_ERROR.message]),
   Draining: failure(503, [problems.draining().message]),
 };

@@ -4,8 +4,8 @@
  */
 import type { z } from 'zod';
 import { scopes } from '../core/grant.ts';
+import type { DocumentedProblem } from '../core/other-problems.ts';
 import { type Action, decide } from '../core/policy.ts';
-import type { problems } from '../core/problem.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -33,10 +33,12 @@ interface RouteForm {
   description?: string;
   query?: z.ZodObject;
   answers: Answers;
-  /** Names of the fixed errors of this operation, in addition to those of every route. */
-  errors?: readonly (keyof typeof problems)[];
+  /** Names of the errors of this operation, in addition to those of every route. */
+  errors?: readonly DocumentedProblem[];
   /** Response headers of this operation and their descriptions, in addition to those of every route. */
   answer_headers?: Readonly<Record<string, string>>;
+  /** If the agent's node does not answer, the request is kept, and the error has the header `X-Pending`. */
+  kept?: boolean;
   /** Accepts an `Idempotency-Key`. */
   idempotent?: boolean;
   /** The response contains a secret that is shown once and never stored in clear. */

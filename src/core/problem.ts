@@ -20,6 +20,15 @@ export const problemKinds = [
 ] as const;
 export type ProblemKind = (typeof problemKinds)[number];
 
+interface ProblemOptions {
+  retry_after_s?: number;
+  allowed_paths?: readonly string[];
+  refused_path?: string;
+  pending?: PendingKind;
+  tries_left?: number;
+  is_of_store?: boolean;
+}
+
 /** An error with a stable code and a message for the client. */
 export class Problem extends Error {
   readonly kind: ProblemKind;
@@ -36,19 +45,7 @@ export class Problem extends Error {
   /** The plane's own database failed. The store has logged the reason, so whoever retries logs nothing. */
   readonly is_of_store: boolean;
 
-  constructor(
-    kind: ProblemKind,
-    code: string,
-    message: string,
-    options: {
-      retry_after_s?: number;
-      allowed_paths?: readonly string[];
-      refused_path?: string;
-      pending?: PendingKind;
-      tries_left?: number;
-      is_of_store?: boolean;
-    } = {},
-  ) {
+  constructor(kind: ProblemKind, code: string, message: string, options: ProblemOptions = {}) {
     super(message);
     this.name = 'Problem';
     this.kind = kind;
@@ -116,6 +113,11 @@ export function storeProblem(code: string, message: string): Problem {
   return new Problem('unavailable', code, message, { is_of_store: true });
 }
 
+/** The error for a change of a setting that `source`, a flag or a variable, sets. */
+export function settingFixed(key: string, source: string | null): Problem {
+  return new Problem('conflict', 'setting_fixed', `${key} is fixed by ${source}`);
+}
+
 /** Whether the plane itself is at fault: the error is unexpected, or the database failed. It says nothing about the request. */
 export function isFault(error: unknown): boolean {
   return !(error instanceof Problem) || error.is_of_store;
@@ -164,11 +166,15 @@ export function lacksScope(scope: string): Problem {
 
 // This lets bundlers drop unused problems.
 /* @__NO_SIDE_EFFECTS__ */
-function fixed(kind: ProblemKind, code: string, message: string): () => Problem {
-  return () => new Problem(kind, code, message);
+export function fixed(
+  kind: ProblemKind,
+  code: string,
+  message: string,
+): (options?: ProblemOptions) => Problem {
+  return (options) => new Problem(kind, code, message, options);
 }
 
-/** Every fixed message, defined once. */
+/** Fixed messages, each defined once. `core/other-problems.ts` has the others, for documentation. */
 export const problems = {
   missingToken: fixed('unauthenticated', 'missing_authorization_token', 'missing authorization token'),
   invalidToken: fixed('unauthenticated', 'invalid_token', 'invalid token'),
@@ -181,6 +187,7 @@ export const problems = {
   invalidPasskey: fixed('unauthenticated', 'invalid_passkey', 'passkey was not accepted'),
   passwordRequired: fixed('forbidden', 'password_required', 'current password is required'),
   notAllowed: fixed('forbidden', 'not_allowed', 'not allowed'),
+  originNotAllowed: fixed('forbidden', 'origin_not_allowed', 'origin not allowed'),
   tokenLimited: fixed('forbidden', 'token_limited', 'token is limited to certain agents or teams'),
   actorUnauthorized: fixed('unauthenticated', 'unauthorized', 'unauthorized'),
 
@@ -279,7 +286,6 @@ export const problems = {
   grpcTargetInvalid: fixed('invalid', 'grpc_target_invalid', 'grpc_target must be https://<host>:<port>'),
   grpcTargetRefused: fixed('invalid', 'grpc_target_refused', 'grpc_target address is not allowed'),
 
-  settingFixed: fixed('conflict', 'setting_fixed', 'setting is fixed by a flag or the environment'),
   taskChanged: fixed('conflict', 'task_changed', 'task changed concurrently; reload and retry'),
   taskHasRun: fixed('conflict', 'task_has_run', 'task has an active run'),
   tooManyMessages: fixed('conflict', 'too_many_messages', 'too many messages in the conversation'),
@@ -375,6 +381,10 @@ export const problems = {
   /** Temporary: whoever reads output tries again after a pause. */
   outputUnreadable: fixed('unavailable', 'output_unreadable', 'output cannot be read at the moment'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
+  tooManyRequests: fixed('rate_limited', 'rate_limited', 'too many requests'),
+  tooManyAttempts: fixed('rate_limited', 'too_many_attempts', 'too many attempts; try again later'),
+  tooManyStreams: fixed('rate_limited', 'too_many_streams', 'too many open streams'),
+  tooManyStreamsInTotal: fixed('unavailable', 'too_many_streams', 'too many open streams'),
   tooManyWaiting: fixed('rate_limited', 'too_many_waiting', 'too many callers are waiting for mail'),
   tooManyAgentWaits: fixed('rate_limited', 'too_many_agent_waits', 'too many callers are waiting for agents'),
   tooManyActorCalls: fixed('rate_limited', 'too_many_actor_calls', 'too many calls at once'),
@@ -388,6 +398,8 @@ export const problems = {
     'too_many_patches',
     'too many patches are being sent; try again later',
   ),
+  /** While the service starts. */
+  notReady: fixed('unavailable', 'not_ready', 'service is not ready'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   /** Unlike `draining`, for work that is stored and continues at the next start. So nobody may send the request again. */
   shutdownInterrupted: fixed('unavailable', 'shutdown_interrupted', 'service is shutting down'),

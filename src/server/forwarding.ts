@@ -16,7 +16,6 @@ import {
   type PeerAccess,
 } from './forwarded-request.ts';
 import { clientAddress, isForwarded } from './guard.ts';
-import { notReady } from './health.ts';
 import { limits } from './limits.ts';
 import type { Listener } from './listener.ts';
 import type { IsPlane, PlaneIdentity } from './peers.ts';
@@ -137,7 +136,7 @@ export class Forwarder {
     const path = url.split('?', 1)[0];
     if (isRead(request) && path === '/healthz') this.#sendOk(plain);
     else if (isRead(request) && path === '/readyz') {
-      if (!(await this.#isReady())) throw notReady();
+      if (!(await this.#isReady())) throw problems.notReady();
       this.#sendOk(plain);
     } else await this.#forward(plain);
   }

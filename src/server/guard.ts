@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback } from '../core/config.ts';
-import { invalid, Problem, problems } from '../core/problem.ts';
+import { invalid, problems } from '../core/problem.ts';
 
 export interface GuardOptions {
   scheme: 'http' | 'https';
@@ -59,11 +59,11 @@ export class Guard {
       !this.#origins.has(origin) &&
       !(local && origin === `${this.#scheme}://${host}`)
     ) {
-      throw foreign();
+      throw problems.originNotAllowed();
     }
     if (request.headers['sec-fetch-site'] === 'cross-site') {
       const isNavigation = page && request.headers['sec-fetch-mode'] === 'navigate';
-      if (!isNavigation || request.method !== 'GET') throw foreign();
+      if (!isNavigation || request.method !== 'GET') throw problems.originNotAllowed();
     }
   }
 
@@ -150,8 +150,4 @@ export function clientAddress(request: IncomingMessage, behind_proxy: boolean): 
   const forwarded = request.headers['x-forwarded-for'];
   const last = (Array.isArray(forwarded) ? forwarded.join(',') : forwarded)?.split(',').at(-1)?.trim();
   return last && isIP(last) ? plainAddress(last) : peer;
-}
-
-function foreign(): Problem {
-  return new Problem('forbidden', 'origin_not_allowed', 'origin not allowed');
 }

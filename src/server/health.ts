@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify';
 import { authorize } from '../core/policy.ts';
-import { Problem } from '../core/problem.ts';
+import { problems } from '../core/problem.ts';
 import type { Metrics } from './metrics.ts';
 import { bearerCaller, type MountOptions } from './mount.ts';
 
@@ -25,7 +25,7 @@ export function mountHealth(app: FastifyInstance, options: HealthOptions): void 
     method,
     url: '/readyz',
     handler: () => {
-      if (!options.ready()) throw notReady();
+      if (!options.ready()) throw problems.notReady();
       if (!options.database_up) return { status: 'ok' };
       // It remains ready, because no other control plane would have the database either.
       return { status: 'ok', database: options.database_up() ? 'ok' : 'unreachable' };
@@ -39,9 +39,4 @@ export function mountHealth(app: FastifyInstance, options: HealthOptions): void 
       return reply.type(options.metrics.registry.contentType).send(await options.metrics.text());
     },
   });
-}
-
-/** The 503 while the service is starting. */
-export function notReady(): Problem {
-  return new Problem('unavailable', 'not_ready', 'service is not ready');
 }

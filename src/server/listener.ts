@@ -16,8 +16,8 @@ import {
   type ServerOptions as TlsServerOptions,
 } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { problems } from '../core/problem.ts';
 import { Guard } from './guard.ts';
-import { notReady } from './health.ts';
 import { limits } from './limits.ts';
 import { listenOnOtherLoopback, type OtherLoopback } from './other-loopback.ts';
 import { commonHeaders, requestIds, sendProblem } from './problem-response.ts';
@@ -80,7 +80,7 @@ export class Listener {
     this.#timeouts = { ...default_timeouts, ...options.timeouts };
     const newId = requestIds();
     this.#handler = (request, response) =>
-      sendProblem({ request, response, request_id: newId() }, notReady(), this.headers);
+      sendProblem({ request, response, request_id: newId() }, problems.notReady(), this.headers);
     this.server = createHttpServer(options.tls, this.#timeouts);
     this.server.on('request', (request, response) => this.#handler(request, response));
     this.#connections = trackConnections(this.server);

@@ -8,9 +8,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Server as TlsServer } from 'node:https';
 import { type AddressInfo, isIP } from 'node:net';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
-import { invalid } from '../core/problem.ts';
+import { invalid, problems } from '../core/problem.ts';
 import { acceptForwarded, plainAddress } from './guard.ts';
-import { notReady } from './health.ts';
 import { limits } from './limits.ts';
 import {
   closeServer,
@@ -64,7 +63,7 @@ export async function openPeers(options: PeersOptions): Promise<Peers> {
   const common = commonHeaders({ tls: null, public_origin: null });
   const newId = requestIds();
   let handler: RequestListener = (request, response) =>
-    sendProblem({ request, response, request_id: newId() }, notReady(), common);
+    sendProblem({ request, response, request_id: newId() }, problems.notReady(), common);
   const server = createHttpServer(
     { ...(options.identity ? contextOf(options.identity) : {}), requestCert: true, rejectUnauthorized: true },
     timeouts,

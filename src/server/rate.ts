@@ -3,7 +3,7 @@
  * there are too many, the oldest ones are reset.
  */
 
-import { Problem } from '../core/problem.ts';
+import { problems } from '../core/problem.ts';
 import { limits } from './limits.ts';
 
 export interface Rate {
@@ -40,7 +40,7 @@ export class RateLimiter {
     }
     if (bucket.tokens < 1) {
       const wait_s = Math.max(1, Math.ceil((1 - bucket.tokens) / rate.per_second));
-      throw new Problem('rate_limited', 'rate_limited', 'too many requests', { retry_after_s: wait_s });
+      throw problems.tooManyRequests({ retry_after_s: wait_s });
     }
     bucket.tokens -= 1;
   }

@@ -7,7 +7,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { limits as sharedLimits } from '../base/limits.ts';
-import { Problem } from '../core/problem.ts';
+import { problems } from '../core/problem.ts';
 import { limits } from './limits.ts';
 
 /** The parts of a call that a stream needs. */
@@ -105,16 +105,9 @@ export class Streams {
   #acquire(user_id: string): () => void {
     const { per_user, total } = this.#bounds();
     const open_streams = this.#by_user.get(user_id) ?? 0;
-    if (open_streams >= per_user) {
-      throw new Problem('rate_limited', 'too_many_streams', 'too many open streams', {
-        retry_after_s: Math.ceil(this.#recheck_ms / 1000),
-      });
-    }
-    if (this.#open >= total) {
-      throw new Problem('unavailable', 'too_many_streams', 'too many open streams', {
-        retry_after_s: Math.ceil(this.#recheck_ms / 1000),
-      });
-    }
+    const retry = { retry_after_s: Math.ceil(this.#recheck_ms / 1000) };
+    if (open_streams >= per_user) throw problems.tooManyStreams(retry);
+    if (this.#open >= total) throw problems.tooManyStreamsInTotal(retry);
     this.#open++;
     this.#by_user.set(user_id, open_streams + 1);
     return () => {

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { openapi } from '../../src/api/openapi.ts';
 import { isConfigKey } from '../../src/core/config.ts';
 import { errorEvents, failureReasons, streamErrors, warningEvents } from '../../src/core/event-shapes.ts';
+import { documentedProblems } from '../../src/core/other-problems.ts';
 import { isForTests, root, sourceFiles } from './source.ts';
 
 const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '*.md'], {
@@ -90,6 +91,55 @@ test('the reference of limits names the setting of each limit that is a default'
     declared.filter(([, key, limit]) => !named.get(limit!)?.includes(key!)).map(([, key]) => key),
   ).toEqual([]);
 });
+
+/** Where no error is the response to a client: startup, the CLI, tools, and the web UI. */
+const NO_API = /^src\/(main|cli|client|tools|web)\/|\/commands\//;
+/** Errors between nodes and planes, and before the service answers requests. */
+const INTERNAL_CODES = new Set(
+  (
+    'agent_id_invalid invalid_launch stdin_gap not_attached stale_link joining_not_possible ' +
+    'invalid_client_address database_unreachable database_in_use'
+  ).split(' '),
+);
+const TEXT = /`[^`]*`|'[^']*'|"[^"]*"/.source;
+const RAISED = new RegExp(
+  `(?:new Problem\\(\\s*(?:'\\w+'|\\w+),|storeProblem\\()\\s*'(\\w+)',\\s*(${TEXT}|)` +
+    `|\\binvalid\\(\\s*(${TEXT}|[\\w.!]+)(?:\\s*\\+\\s*${TEXT})?,\\s*'(\\w+)',?\\s*\\)`,
+  'g',
+);
+
+test('the error reference lists every error of the API, with its message', () => {
+  const listed = Map.groupBy(
+    Object.values(documentedProblems).map((make) => make()),
+    ({ code }) => code,
+  );
+  const sources = sourceFiles('src').filter(({ path }) => !isForTests(path) && !NO_API.test(path));
+  const raised = sources.flatMap(({ path, text }) =>
+    [...text.matchAll(RAISED)].map(([, code, message, reason, code_of_invalid]) => ({
+      path,
+      code: (code ?? code_of_invalid)!,
+      message: (message ?? reason)!,
+    })),
+  );
+  expect(raised.length).toBeGreaterThan(50);
+  const missing = raised.filter(({ code, message }) => {
+    if (INTERNAL_CODES.has(code)) return false;
+    return !listed.get(code)?.some((problem) => isSameText(message, problem.message));
+  });
+  expect(missing).toEqual([]);
+});
+
+/** Whether a literal in the source has this text, where each `${…}` may be anything. Anything else in the source may be any text. */
+function isSameText(source: string, text: string): boolean {
+  if (!/^[`'"]/.test(source)) return true;
+  let at = 0;
+  const parts = source.slice(1, -1).split(/\$\{(?:[^{}]|\{[^{}]*\})*\}/);
+  return parts.every((part, index) => {
+    const found = text.indexOf(part, at);
+    at = found + part.length;
+    return index === 0 ? found === 0 : found !== -1;
+  });
+}
 
 test('the event reference lists exactly the codes of error events that the code uses', () => {
   const known: string[] = [errorEvents, warningEvents, failureReasons, streamErrors].flatMap(Object.keys);

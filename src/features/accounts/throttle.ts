@@ -13,7 +13,7 @@
  */
 import { hash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
-import { Problem } from '../../core/problem.ts';
+import { type Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { limits } from './limits.ts';
 import {
@@ -105,9 +105,7 @@ export function sweepThrottle(tx: Tx, now: number): Promise<number> {
 
 /** A 429 with `Retry-After` of at least one second. */
 export function tooManyAttempts(wait_ms: number): Problem {
-  return new Problem('rate_limited', 'too_many_attempts', 'too many attempts; try again later', {
-    retry_after_s: Math.max(1, Math.ceil(wait_ms / 1000)),
-  });
+  return problems.tooManyAttempts({ retry_after_s: Math.max(1, Math.ceil(wait_ms / 1000)) });
 }
 
 /** The network whose failures are counted. An IPv6 host has a whole /64. */

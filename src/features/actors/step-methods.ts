@@ -1,5 +1,5 @@
 /** Actor methods about steps and runs. They follow the same rules as people's commands. */
-import { invalid, problems } from '../../core/problem.ts';
+import { problems } from '../../core/problem.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { ActorMethods } from '../feature.ts';
 import { findStep } from '../runs/queries/steps.ts';
@@ -99,7 +99,7 @@ function toCommander(acting: RunParty): Commander {
 }
 
 function requireText(error_text: string): string {
-  if (error_text.trim() === '') throw invalid('error_text is required', 'error_text_required');
+  if (error_text.trim() === '') throw problems.errorTextRequired();
   return error_text;
 }
 

@@ -589,6 +589,7 @@ export const agentRoutes = {
       'diskSpace',
       'nodeUnreachable',
     ],
+    kept: true,
     idempotent: true,
   }),
   stopAgent: route({
@@ -602,7 +603,8 @@ export const agentRoutes = {
     body: z.object({ grace_seconds: graceSeconds() }),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },
-    errors: ['agentNotFound', 'agentNotRunning', 'nodeUnreachable'],
+    errors: ['agentNotFound', 'agentNotRunning', 'agentProcessesSurvived', 'nodeUnreachable'],
+    kept: true,
   }),
   stopAllAgents: route({
     method: 'POST',
@@ -633,7 +635,8 @@ export const agentRoutes = {
     body: z.object({ grace_seconds: graceSeconds() }),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },
-    errors: ['agentNotFound', 'agentsStopping', 'diskSpace', 'nodeUnreachable'],
+    errors: ['agentNotFound', 'agentsStopping', 'agentProcessesSurvived', 'diskSpace', 'nodeUnreachable'],
+    kept: true,
     idempotent: true,
   }),
   withdrawPending: route({

@@ -98,7 +98,7 @@ export const passkeyRoutes = {
     body: z.object({ current_password: currentPassword }),
     unknown_fields: 'refused',
     answers: { 200: z.object({ options: creationOptions }).meta({ id: 'PasskeyRegistration' }) },
-    errors: ['notAllowed', 'passwordRequired', 'invalidLogin', 'tooManyPasskeys'],
+    errors: ['notAllowed', 'passwordRequired', 'invalidLogin', 'tooManyAttempts', 'tooManyPasskeys'],
   }),
   finishPasskeyRegistration: route({
     method: 'POST',
@@ -137,7 +137,7 @@ export const passkeyRoutes = {
     body: z.object({ login_id: bounded(sharedLimits.name_chars_max), response: loginResponse }),
     unknown_fields: 'refused',
     answers: { 200: signedIn },
-    errors: ['invalidPasskey'],
+    errors: ['invalidPasskey', 'tooManyAttempts'],
     secret_answer: true,
   }),
   renamePasskey: route({
@@ -162,6 +162,6 @@ export const passkeyRoutes = {
     body: z.object({ current_password: currentPassword }),
     unknown_fields: 'ignored',
     answers: { 204: null },
-    errors: ['notAllowed', 'passwordRequired', 'invalidLogin', 'passkeyNotFound'],
+    errors: ['notAllowed', 'passwordRequired', 'invalidLogin', 'tooManyAttempts', 'passkeyNotFound'],
   }),
 };

@@ -113,6 +113,7 @@ export const reviewRoutes = {
       'optionIdRequired',
       'unknownOption',
       'optionMismatch',
+      'reviewAnswered',
       'reviewCancelled',
       'stdinLost',
       'agentNotRunning',
@@ -132,6 +133,13 @@ export const reviewRoutes = {
     body: z.object({ to_actor_id: bounded(limits.actor_id_chars_max) }),
     unknown_fields: 'ignored',
     answers: { 200: reviewRecord },
-    errors: ['reviewNotFound', 'reviewCancelled', 'notAllowed', 'workerReviewToWorker', 'ownReview'],
+    errors: [
+      'reviewNotFound',
+      'reviewAnswered',
+      'reviewCancelled',
+      'notAllowed',
+      'workerReviewToWorker',
+      'ownReview',
+    ],
   }),
 };

@@ -240,14 +240,14 @@ export const runRoutes = {
     path: `${one}/cancel`,
     summary: 'Cancel a run and everything in it that is still running',
     answers: runAnswer,
-    errors: runErrors,
+    errors: [...runErrors, 'runStatus'],
   }),
   resumeRun: route({
     ...common,
     path: `${one}/resume`,
     summary: 'Continue a failed, cancelled or waiting run with the steps that did not complete',
     answers: runAnswer,
-    errors: [...runErrors, 'runCompleted', 'taskHasRun', 'runBeingDeleted'],
+    errors: [...runErrors, 'runStatus', 'runCompleted', 'taskHasRun', 'runBeingDeleted'],
   }),
   restartRun: route({
     ...common,
@@ -266,7 +266,7 @@ export const runRoutes = {
     body: output,
     unknown_fields: 'ignored',
     answers: runAnswer,
-    errors: runErrors,
+    errors: [...runErrors, 'runStatus'],
   }),
   failRun: route({
     ...common,
@@ -276,7 +276,7 @@ export const runRoutes = {
     body: z.object({ error_text: errorText }),
     unknown_fields: 'ignored',
     answers: runAnswer,
-    errors: [...runErrors, 'errorTextRequired'],
+    errors: [...runErrors, 'runStatus', 'errorTextRequired'],
   }),
   listWaitingSteps: route({
     method: 'GET',
@@ -330,6 +330,7 @@ export const runRoutes = {
       'memberUndefined',
       'stepNeedsUndefined',
       'stepExists',
+      'runStatus',
       'tooManySteps',
     ],
   }),
@@ -340,7 +341,7 @@ export const runRoutes = {
     description:
       'The step must be `ready`. Like all commands on steps, it fails with 409 `step is <status>` in another state.',
     answers: stepAnswer,
-    errors: stepErrors,
+    errors: [...stepErrors, 'stepStatus'],
   }),
   completeStep: route({
     ...common,
@@ -350,7 +351,7 @@ export const runRoutes = {
     body: output,
     unknown_fields: 'ignored',
     answers: stepAnswer,
-    errors: stepErrors,
+    errors: [...stepErrors, 'stepStatus'],
   }),
   failStep: route({
     ...common,
@@ -360,7 +361,7 @@ export const runRoutes = {
     body: z.object({ error_text: errorText }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
-    errors: [...stepErrors, 'errorTextRequired'],
+    errors: [...stepErrors, 'stepStatus', 'errorTextRequired'],
   }),
   requireStepInput: route({
     ...common,
@@ -369,7 +370,7 @@ export const runRoutes = {
     body: z.object({ reason }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
-    errors: stepErrors,
+    errors: [...stepErrors, 'stepStatus'],
   }),
   resumeStep: route({
     ...common,
@@ -379,7 +380,7 @@ export const runRoutes = {
     body: z.object({ input: anyJson.optional() }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
-    errors: stepErrors,
+    errors: [...stepErrors, 'stepStatus'],
   }),
   followRun: route({
     method: 'GET',

@@ -18,7 +18,7 @@ import {
   maskValue,
   type Settings,
 } from '../../core/config.ts';
-import { type FolderSetting, invalid, Problem, problems } from '../../core/problem.ts';
+import { type FolderSetting, invalid, settingFixed } from '../../core/problem.ts';
 import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -95,10 +95,7 @@ export async function openSettings({ config, store, audit, log, conflict }: Deps
     if (!isConfigKey(key)) throw invalid(`${key.slice(0, 64)} is not a known setting`);
     if (!configKeys[key].live) throw invalid(`${key} cannot be changed while the service runs`);
     const { origin, source } = config.entry(key);
-    if (origin === 'flag' || origin === 'env') {
-      const { kind, code } = problems.settingFixed();
-      throw new Problem(kind, code, `${key} is fixed by ${source}`);
-    }
+    if (origin === 'flag' || origin === 'env') throw settingFixed(key, source);
     if (value === null) return [key, undefined];
     const checked = checkValue(key, value);
     if (!checked.ok) throw invalid(checked.error);

@@ -108,7 +108,7 @@ export const accountRoutes = {
     body: z.object({ username: secretText, password: secretText }),
     unknown_fields: 'refused',
     answers: { 200: signedIn },
-    errors: ['invalidLogin'],
+    errors: ['invalidLogin', 'tooManyAttempts'],
     secret_answer: true,
   }),
   logout: route({
@@ -149,7 +149,7 @@ export const accountRoutes = {
     body: z.object({ current_password: secretText, new_password: password }),
     unknown_fields: 'refused',
     answers: { 200: me },
-    errors: ['invalidLogin'],
+    errors: ['invalidLogin', 'tooManyAttempts'],
   }),
   listSignIns: route({
     method: 'GET',

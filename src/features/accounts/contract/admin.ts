@@ -110,7 +110,8 @@ export const adminRoutes = {
     action: 'users.manage',
     tag: 'Administration',
     summary: 'Delete a user',
-    description: 'Revokes the tokens of the user. Rejected while the user has agents; delete those first.',
+    description:
+      'Revokes the tokens of the user. Rejected while the user has agents, or teams that they created; delete those first.',
     answers: { 204: null },
     errors: ['userNotFound', 'lastRoot', 'userHasAgents', 'userHasTeams'],
   }),

@@ -115,7 +115,7 @@ export const elicitationRoutes = {
     }),
     unknown_fields: 'ignored',
     answers: { 200: elicitationRecord },
-    errors: ['elicitationNotFound', 'elicitationCancelled', 'stdinLost'],
+    errors: ['elicitationNotFound', 'elicitationAnswered', 'elicitationCancelled', 'stdinLost'],
     idempotent: true,
   }),
 };
