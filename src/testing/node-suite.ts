@@ -311,7 +311,9 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       });
 
       it('keeps and lists the processes that the command left behind, on request', async () => {
-        const { id } = await script('(echo early; exec sleep 1000) & echo $! >left; echo done', {
+        // The process has the command line of the shell until `exec`.
+        const replaced = 'while grep -q echo /proc/$!/cmdline 2>/dev/null; do :; done';
+        const { id } = await script(`(echo early; exec sleep 1000) & echo $! >left; ${replaced}; echo done`, {
           on_exit: 'keep',
         });
         const pid = await keptPid();
