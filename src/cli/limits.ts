@@ -12,6 +12,6 @@ export const limits = {
   stop_wait_ms: 30_000,
   /** Width of a terminal that does not report one. */
   terminal_columns: 80,
-  /** How often a line about progress changes at most. */
+  /** Shortest time between two changes of a line about progress. */
   progress_ms: 100,
 } as const;

@@ -401,7 +401,7 @@ export const problems = {
   /** While the service starts. */
   notReady: fixed('unavailable', 'not_ready', 'service is not ready'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
-  /** Unlike `draining`, for work that is stored and continues at the next start. So nobody may send the request again. */
+  /** Unlike `draining`, for work that is stored and continues at the next start. So clients must not send the request again. */
   shutdownInterrupted: fixed('unavailable', 'shutdown_interrupted', 'service is shutting down'),
   agentsStopping: fixed('unavailable', 'agents_stopping', 'all agents are being stopped; try again later'),
   noActivePlane: () =>

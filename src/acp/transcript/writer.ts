@@ -24,7 +24,7 @@ export class Writer {
   readonly turns = new Turns();
   #sessions: readonly Session[] = [];
   #last_seq = 0;
-  /** How often the log has started over. */
+  /** How many times the log has started over. */
   #resets = 0;
   /** The number of keys that were created for errors of a connection. */
   #connection_keys = 0;

@@ -80,7 +80,7 @@ export class FrameCutter implements UnfinishedLine {
     return this.#budget?.owner ?? '';
   }
 
-  /** How often waiting bytes were dropped. They must be read again each time. */
+  /** How many times waiting bytes were dropped. They must be read again each time. */
   get drops(): number {
     return this.#drops;
   }

@@ -16,7 +16,7 @@ export const limits = {
   agent_waiters_max: 1_000,
   /** How long a start or a stop waits for the agent's new status after the node's answer. */
   status_wait_ms: 60_000,
-  /** How often a request to stop all agents looks for more of them. */
+  /** How many times a request to stop all agents looks for more of them. */
   stop_all_rounds: 5,
   /** How long no agent starts after all were stopped, so that the plane can stop. */
   start_pause_ms: 30_000,
@@ -34,7 +34,7 @@ export const limits = {
   progress_interval_ms: 1_000,
   /** Time after which a failed measurement of an agent's changes is repeated. */
   measure_again_ms: 5_000,
-  /** How often a failed measurement of an agent's changes is repeated. */
+  /** How many times a failed measurement of an agent's changes is repeated. */
   measure_repetitions: 3,
   /** Sessions whose secrets are kept in memory. */
   redactions_cached_max: 1_000,

@@ -48,7 +48,7 @@ export class Summaries {
     this.#measureUntilDone(agent_id, limits.measure_repetitions);
   }
 
-  /** `repetitions`: how often to repeat a measurement that fails, for example because git holds a lock. */
+  /** `repetitions`: how many times to repeat a measurement that fails, for example because git holds a lock. */
   #measureUntilDone(agent_id: string, repetitions: number): void {
     const current = this.#measuring.get(agent_id);
     if (current) {

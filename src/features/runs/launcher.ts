@@ -64,7 +64,7 @@ export class Launcher {
     try {
       const launch = await store.read((reader) => findLaunch(reader, attempt_num));
       if (!launch) return;
-      // No worktree is created in vain.
+      // Checked first, so that no worktree is created for an agent that cannot start.
       if (launch.agent === null && this.#core.starts.active) throw problems.agentsStopping();
       await this.#stopBusyAgent(launch);
       const request = buildRequest(launch);

@@ -76,7 +76,7 @@ export interface TreeAnswer {
   feeding: boolean;
 }
 
-/** How often a scan with SIGKILL is repeated immediately, to outrun a tree that keeps forking. */
+/** How many times a scan with SIGKILL is repeated immediately, to outrun a tree that keeps forking. */
 const KILL_PASSES = 8;
 
 /** Finds each tree and sends it the requested signal, if any. Returns the answers in the order of the requests. */

@@ -42,7 +42,7 @@ export function titled(script: string, title: string): string {
 }
 
 export const START_TIME = `
-# The name of a process stands in its first line, and may contain line ends and parentheses.
+# The second field is the name of the process, which may contain line breaks and parentheses.
 fields() {
   t=
   while read -r line; do t=$t$line; done 2>/dev/null <"/proc/$1/stat"
@@ -109,7 +109,7 @@ feeder() {
   ) &
   f=$!
 }
-# Nobody uses a handle without its last line, so only one that replaces another must appear at once.
+# Readers ignore a handle without its last line, so only one that replaces another must appear at once.
 note() {
   text="boot $boot
 wrapper $w $wt

@@ -41,7 +41,7 @@ export const limits = {
   full_disk_log_ms: 600_000,
   /** A plane warns when it starts if its clock differs from that of PostgreSQL by more than this. */
   clock_difference_ms: 30_000,
-  /** How often a transaction runs that conflicts with others. */
+  /** How many times a transaction that conflicts with others is tried. */
   attempts_max: 6,
   /** How much each commit raises the number of transactions that may run at once. At 0.02, about 2 % of them conflict. */
   slots_per_success: 0.02,

@@ -6,7 +6,7 @@ import { limits } from './limits.ts';
 
 /** The names of the texts that connections of one pool prepare. */
 export class StatementNames {
-  /** How often texts without a name were used. */
+  /** How many times texts without a name were used. */
   #uses = new Map<string, number>();
   readonly #names = new Map<string, string>();
   #generation = 0;

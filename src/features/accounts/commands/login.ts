@@ -113,7 +113,7 @@ function addJoin(program: Command, context: Context): void {
     .action(async (options: JoinOptions) => {
       const { url, token } = await joinLink(context, options);
       const open = await openApi(context, options, url, null);
-      // Before the other questions, so that nobody answers them in vain.
+      // Before the other questions, because a wrong PIN makes their answers useless.
       const pin = await readPin(io, open, token, options.pinFile);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile, { twice: true });
