@@ -1,6 +1,6 @@
 /**
  * Determines as which actor, and in which team and run, a call is made. An agent's session is one member in one run;
- * a holder of the shared secret names both.
+ * an operator names both.
  */
 
 import { type View, viewOf } from '../../core/policy.ts';
@@ -59,16 +59,17 @@ export async function actAs(
 }
 
 /**
- * Like `actAs`, but an operator, who holds the shared secret and names no actor, acts as the first root user. An
- * agent cannot become an operator by knowing the secret, because its calls come from its session.
+ * Like `actAs`, but an operator who names no actor acts as the first root user. A call with the shared secret that names
+ * its session is the session's, not an operator's.
  */
 export async function actAsOperator(
   reader: Reader,
   caller: ActorCaller,
   context: ActorRequestContext,
 ): Promise<Acting> {
-  const is_operator = caller.kind === 'secret' && caller.session === null;
-  const root = is_operator && actingAs(caller, context.actor_id) === null ? await firstRoot(reader) : null;
+  const { session } = caller;
+  const root =
+    session === null && actingAs(caller, context.actor_id) === null ? await firstRoot(reader) : null;
   return actAs(reader, caller, root === null ? context : { ...context, actor_id: humanActorId(root) });
 }
 
@@ -109,7 +110,7 @@ export function teamView(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?
 
 async function resolveTeamAndRun(
   reader: Reader,
-  { kind, session }: ActorCaller,
+  { session }: ActorCaller,
   who: string,
   run_id: string | undefined,
 ): Promise<{ team: TeamRow | null; run: RunRow | null }> {
@@ -119,7 +120,7 @@ async function resolveTeamAndRun(
   const run = run_id === undefined ? session_run : ((await findRun(reader, run_id)) ?? null);
   if (run_id !== undefined && run === null) throw problems.runNotFound();
   // An agent of one run has no access to other runs of its team.
-  if (kind === 'session' && run !== null && run.num !== own?.run_num) throw problems.runNotFound();
+  if (session !== null && run !== null && run.num !== own?.run_num) throw problems.runNotFound();
   if (run !== null) return { team: (await teamOfNum(reader, run.team_num))!, run };
   const team_id = /@(.+)$/.exec(who)?.[1];
   return { team: (team_id !== undefined && (await findTeam(reader, team_id))) || null, run: null };

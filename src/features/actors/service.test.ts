@@ -114,8 +114,10 @@ test('a holder of the shared secret may call from a live session', async () => {
     ...of_session,
     ...no_team,
   });
+  expect(await ask(await minted('', { session_id: 'ses_of_another_plane' }))).toEqual(nobody);
   await fixture.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
-  expect(await ask(await minted('', claims))).toEqual(nobody);
+  await expect(ask(await minted('', claims))).rejects.toMatchObject(unauthorized);
+  expect(reasons).toEqual(['session ses_a is over']);
 });
 
 test('a token made from the secret is valid once, and a plane’s token is not accepted', async () => {

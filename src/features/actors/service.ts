@@ -22,7 +22,13 @@ import {
   isActorMethod,
 } from './contract.ts';
 import { limits } from './limits.ts';
-import { type ActorCall, type ActorCaller, type CallingSession, memberActorId } from './rules/actor.ts';
+import {
+  type ActorCall,
+  type ActorCaller,
+  actingAs,
+  type CallingSession,
+  memberActorId,
+} from './rules/actor.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
 export interface ActorsDeps {
@@ -104,7 +110,7 @@ export class Actors {
   // --- who calls ------------------------------------------------------------------------------------------------------
 
   async #authenticate(token: string | null, node_id: string): Promise<Credential> {
-    if (token === null) return { kind: 'secret', actor_id: null, session: null };
+    if (token === null) return { actor_id: null, session: null };
     const bounded = token.length <= sharedLimits.link_token_chars_max ? token : '';
     return bounded.split('.').length === 3
       ? this.#bySecret(bounded, node_id)
@@ -119,7 +125,7 @@ export class Actors {
     if (session.node_id !== node_id) {
       throw this.#refused(`session ${session_id} is on node ${session.node_id}`, node_id);
     }
-    return { kind: 'session', actor_id: ownActor(session), session };
+    return { actor_id: ownActor(session), session };
   }
 
   async #bySecret(token: string, node_id: string): Promise<Credential> {
@@ -129,11 +135,20 @@ export class Actors {
     if (typeof sub !== 'string' || sub.length > sharedLimits.actor_id_chars_max) {
       throw this.#refused('the subject is no actor', node_id);
     }
-    const session =
-      typeof session_id === 'string'
-        ? await this.#deps.store.read((reader) => findLive(reader, session_id))
-        : null;
-    return { kind: 'secret', actor_id: sub === '' ? ownActor(session) : sub, session };
+    const named = sub === '' ? undefined : sub;
+    const session = typeof session_id === 'string' ? await this.#claimedSession(session_id, node_id) : null;
+    const own = { actor_id: ownActor(session), session };
+    return { ...own, actor_id: actingAs(own, named) };
+  }
+
+  /** Null for a session of another plane. Throws `unauthorized` for one that is over. */
+  #claimedSession(session_id: string, node_id: string): Promise<CallingSession | null> {
+    return this.#deps.store.read(async (reader) => {
+      const session = await findLive(reader, session_id);
+      if (session === null && (await findSession(reader, session_id)))
+        throw this.#refused(`session ${session_id} is over`, node_id);
+      return session;
+    });
   }
 
   /** The caller gets the same message for every rejection; the log has the reason. */

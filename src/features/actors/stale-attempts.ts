@@ -12,10 +12,10 @@ import type { ActorCaller } from './rules/actor.ts';
 /** Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
 export async function assertCurrentRunAttempt(
   reader: Reader,
-  { kind, session }: ActorCaller,
+  { session }: ActorCaller,
   run: RunRow,
 ): Promise<void> {
-  if (kind !== 'session' || session === null) return;
+  if (session === null) return;
   const latest = (await attemptsOfSession(reader, session.id)).at(-1);
   if (latest && latest.run_attempt !== run.attempt) throw isOver('run', latest.run_attempt);
 }
@@ -23,10 +23,10 @@ export async function assertCurrentRunAttempt(
 /** Throws `attempt <n> of the step is over` for a session of an earlier attempt of the step. */
 export async function assertCurrentStepAttempt(
   reader: Reader,
-  { kind, session }: ActorCaller,
+  { session }: ActorCaller,
   step: StepRow,
 ): Promise<void> {
-  if (kind !== 'session' || session === null) return;
+  if (session === null) return;
   const targets = (await attemptsOfSession(reader, session.id)).map(({ target }) => target);
   const latest = targets.findLast((target) => target.kind === 'step' && target.step_key === step.step_key);
   if (latest?.kind !== 'step') return;

@@ -15,6 +15,7 @@ import {
 import { addTeam, specOf } from '../../testing/team.ts';
 import { updateSession } from '../agents/queries/agents.ts';
 import type { MemberAnswerer } from '../reviews/service.ts';
+import { insertAttempt } from '../runs/queries/attempts.ts';
 import type { ActorMethod } from './contract.ts';
 
 let opened: ActorsFixture;
@@ -40,6 +41,13 @@ beforeEach(async () => {
   ({ fixture, actors, as, withSharedSecret: holder } = opened);
 });
 afterEach(() => opened.close());
+
+/** Calls with a token that is signed with the shared secret and names the member's session and an actor. */
+const fromSession = async (member: string, method: ActorMethod, params: object = {}, named = '') => {
+  const claims = { session_id: `ses_${member}` };
+  const token = await mintToken(settings, named, fixture.clock, { kind: 'actor', claims });
+  return actors.call({ method, params, token, node_id: 'main' });
+};
 
 const forbidden = { kind: 'forbidden', message: 'not allowed' };
 
@@ -137,11 +145,40 @@ test('a holder of the shared secret names the actor; the run is the only open on
   expect(await actionsOf(fixture)).toEqual(['boss@team_x step_added s', 'user:ben step_completed s']);
 });
 
-test('a holder of the shared secret who calls from a session and names no actor acts as the session’s member', async () => {
-  const claims = { session_id: 'ses_hand' };
-  const token = await mintToken(settings, '', fixture.clock, { kind: 'actor', claims });
-  const whoami = await actors.call({ method: 'whoami', params: {}, token, node_id: 'main' });
-  expect(whoami).toMatchObject({ actor_id: 'hand@team_x', run_id: 'run_x', role: 'worker' });
+test('a holder of the shared secret who calls from a session acts only as the session’s member', async () => {
+  for (const named of ['', 'hand', 'hand@team_x'])
+    expect(await fromSession('hand', 'whoami', {}, named)).toMatchObject({
+      ...{ actor_id: 'hand@team_x', run_id: 'run_x', role: 'worker' },
+    });
+  await addTeam(fixture.store, 'y', specOf(['boss', 'hand']));
+  await expect(fromSession('hand', 'step-list', { run_id: 'run_y' })).rejects.toThrow('run not found');
+  const review = { review_id: 'rev_1', decision: 'allow' };
+  for (const actor_id of ['user:ana', 'boss@team_x']) {
+    const refusal = { kind: 'forbidden', message: `not allowed to act as ${actor_id}` };
+    const answer = fromSession('hand', 'permission-review-respond', { actor_id, ...review });
+    await expect(answer).rejects.toMatchObject(refusal);
+    const named = fromSession('hand', 'permission-review-respond', review, actor_id);
+    await expect(named).rejects.toMatchObject(refusal);
+  }
+  expect(reviewers).toEqual([]);
+});
+
+test('a holder of the shared secret who calls from a session of an earlier attempt changes nothing', async () => {
+  await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
+  const given = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
+  await fixture.store.write(async (tx) => {
+    const round = { kind: 'round', round: 1 } as const;
+    await insertAttempt(tx, { ...given, run_attempt: 0, target: round, session_id: 'ses_boss' });
+    const step = { kind: 'step', step_key: 'a', attempt: 1 } as const;
+    await insertAttempt(tx, { ...given, run_attempt: 1, target: step, session_id: 'ses_hand' });
+  });
+  const of_run = fromSession('boss', 'run-complete');
+  await expect(of_run).rejects.toMatchObject({ message: 'attempt 0 of the run is over' });
+  const of_step = fromSession('hand', 'step-complete', { step_key: 'a' });
+  await expect(of_step).rejects.toMatchObject({ message: 'attempt 1 of the step is over' });
+  // An operator is in no attempt.
+  const step = await holder('step-complete', { actor_id: 'hand@team_x', step_key: 'a' });
+  expect(step).toMatchObject({ status: 'completed' });
 });
 
 test('a list of steps omits large fields; one step is shown in full', async () => {

@@ -20,7 +20,7 @@ afterEach(() => fixture.end());
 function robotIn(run_num: number, { team_id, team_num }: RunRow): ActorCaller {
   const member = { member_id: 'robot', team_num, team_id, run_num };
   const ids = { id: `ses_${run_num}`, agent_id: `agt_${run_num}`, node_id: 'main', owner_id: ANA.user_id };
-  return { kind: 'session', actor_id: `robot@${team_id}`, session: { ...ids, member }, ip: null };
+  return { actor_id: `robot@${team_id}`, session: { ...ids, member }, ip: null };
 }
 
 test('an agent of the same name in another run can neither acknowledge mail nor cancel triggers', async () => {

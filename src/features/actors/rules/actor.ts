@@ -1,15 +1,16 @@
 /**
- * Identifies the caller of an actor method: a process of an agent's session, or a holder of the shared secret of the
- * internal listener, who may act as anyone.
+ * Identifies the caller of an actor method: a process of an agent's session, which acts only as its own actor, or an
+ * operator outside every session, who may act as anyone.
  */
 import { notAllowedAs } from '../../../core/problem.ts';
 
 export interface ActorCaller {
-  /** `secret`: an operator, by the shared secret or, in `mtls`, by the plane's own certificate. */
-  kind: 'session' | 'secret';
-  /** The actor that the credential names; null: none. */
+  /** The session's own actor, or the one that an operator's token names; null: none. */
   actor_id: string | null;
-  /** The live session from which the call comes; null: none. */
+  /**
+   * The live session from which the call comes, whatever its credential; null: an operator, by the shared secret or, in
+   * `mtls`, by the plane's own certificate.
+   */
   session: CallingSession | null;
   /** The address of the request; null if a node passed it on. */
   ip: string | null;
@@ -26,12 +27,15 @@ export interface CallingSession {
 
 /**
  * The actor as which a call is made. Throws `not allowed to act as <actor_id>` if that is not the caller's own, which
- * may also be given as a bare member id. Only a holder of the secret may choose.
+ * may also be given as a bare member id. Only an operator may choose.
  */
-export function actingAs(caller: ActorCaller, requested_id: string | undefined): string | null {
+export function actingAs(
+  caller: Pick<ActorCaller, 'actor_id' | 'session'>,
+  requested_id: string | undefined,
+): string | null {
   if (requested_id === undefined || requested_id === caller.actor_id) return caller.actor_id;
-  if (caller.kind === 'secret') return requested_id;
-  if (caller.actor_id !== null && requested_id === caller.session?.member?.member_id) return caller.actor_id;
+  if (caller.session === null) return requested_id;
+  if (caller.actor_id !== null && requested_id === caller.session.member?.member_id) return caller.actor_id;
   throw notAllowedAs(requested_id);
 }
 
