@@ -10,6 +10,7 @@ import { findUserByName, oldestRoots } from '../../store/users.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { getParticipants } from '../runs/participants.ts';
 import { findRun, openRuns, type RunRow, runOfNum } from '../runs/queries/runs.ts';
+import type { Commander } from '../runs/run-commands.ts';
 import { type Actor, memberActor, resolveActor } from '../teams/participants.ts';
 import { findTeam, type TeamRow, teamNumsInView, teamOfNum } from '../teams/queries.ts';
 import type { Member, TeamSpec } from '../teams/rules/team.ts';
@@ -83,6 +84,13 @@ export async function actInRun(
   const run = acting.run ?? (await requireOnlyOpenRun(reader, acting));
   if (acting.run === null) return actInRun(reader, caller, { ...context, run_id: run.id });
   return { ...acting, team: acting.team!, run };
+}
+
+/** Who makes a change, for the audit log. An agent's address is not recorded. */
+export function commanderOf({ session, ip }: ActorCaller, acting: Acting): Commander {
+  const { actor_id } = acting;
+  const user_id = acting.kind === 'human' ? acting.caller.user_id : null;
+  return session === null ? { user_id, ip, actor_id, operator: true } : { user_id, ip: null, actor_id };
 }
 
 /** The actor's team as defined in the run, or as the next run would have it. */

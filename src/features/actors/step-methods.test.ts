@@ -1,6 +1,7 @@
 /** Commands of agents on steps and runs. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type ActorsFixture, openActorsFixture } from '../../testing/actors-fixture.ts';
+import { mintToken } from '../../link/trust/tokens.ts';
+import { type ActorsFixture, openActorsFixture, settings } from '../../testing/actors-fixture.ts';
 import { insertAttempt } from '../runs/queries/attempts.ts';
 import { findStep, updateStep } from '../runs/queries/steps.ts';
 import type { AttemptTarget } from '../runs/rules/graph.ts';
@@ -63,6 +64,24 @@ test('rejects calls of an agent of an earlier attempt of the run or step', async
   await expect(late).rejects.toThrow('attempt 1 of the step is over');
   await put({ attempt: 1 });
   expect(await as('hand', 'step-complete', { step_key: 'a' })).toMatchObject({ status: 'completed' });
+});
+
+test('the audit log says that an operator acted, as whom and from where', async () => {
+  await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
+  const { clock, audit } = fixture;
+  for (const actor_id of ['user:ben', 'boss@team_x']) {
+    const params = { actor_id, step_key: actor_id.slice(0, 4), member_id: 'hand', run_id: 'run_x' };
+    const token = await mintToken(settings, '', clock, { kind: 'actor' });
+    await opened.actors.call({ method: 'step-add', params, token, node_id: 'main', ip: '192.0.2.7' });
+  }
+  const { items } = await audit.list({ event: 'step_added' }, {});
+  const by_operator = { authenticated_by: 'internal_grpc' };
+  expect(items.map(({ user_id, ip, details }) => ({ user_id, ip, ...details })).toReversed()).toMatchObject([
+    { user_id: null, ip: null, actor_id: 'boss@team_x' },
+    { user_id: 'usr_2', ip: '192.0.2.7', actor_id: 'user:ben', ...by_operator },
+    { user_id: null, ip: '192.0.2.7', actor_id: 'boss@team_x', ...by_operator },
+  ]);
+  expect(items.at(-1)!.details).not.toHaveProperty('authenticated_by');
 });
 
 test('a leader ends the run with its result', async () => {

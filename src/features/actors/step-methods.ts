@@ -4,10 +4,10 @@ import type { Store, Tx } from '../../store/store.ts';
 import type { ActorMethods } from '../feature.ts';
 import { findStep } from '../runs/queries/steps.ts';
 import type { Step } from '../runs/rules/run.ts';
-import { type Commander, type StepRequest, stepsOfRun } from '../runs/run-commands.ts';
+import { type StepRequest, stepsOfRun } from '../runs/run-commands.ts';
 import type { Runs } from '../runs/service.ts';
 import { unique } from '../teams/rules/spec.ts';
-import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
+import { type ActorRequestContext, actInRun, commanderOf, type RunParty } from './acting.ts';
 import type { StepHead } from './contract.ts';
 import type { ActorCaller } from './rules/actor.ts';
 import { authorizeAction } from './rules/rights.ts';
@@ -39,7 +39,7 @@ export function stepMethods(
   ) =>
     transactions.inCurrentAttempt(caller, context, 'own_step.end', async (tx, acting) => {
       await authorizeStepEnd(tx, caller, acting, step_key);
-      return commands.commandStep(tx, acting.run, step_key, command(), toCommander(acting));
+      return commands.commandStep(tx, acting.run, step_key, command(), commanderOf(caller, acting));
     });
   return {
     'step-list': (caller, { step_key, ...context }) =>
@@ -55,7 +55,7 @@ export function stepMethods(
         const { step_key, member_id, depends_on = [], prompt = '', input = null } = context;
         const defaults = { when: 'on_success', timeout_seconds: null, max_attempts: 1 } as const;
         const step = { step_key, member_id, depends_on: unique(depends_on), prompt, input, ...defaults };
-        return commands.addStep(tx, acting.run, step, toCommander(acting));
+        return commands.addStep(tx, acting.run, step, commanderOf(caller, acting));
       }),
     'step-complete': (caller, { output, ...context }) =>
       commandStep(caller, context, context.step_key, () => ({ kind: 'completeStep', output })),
@@ -68,12 +68,12 @@ export function stepMethods(
       commandStep(caller, context, context.step_key, () => ({ kind: 'requireStepInput', reason })),
     'run-complete': (caller, { output = null, ...context }) =>
       transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) =>
-        commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, toCommander(acting)),
+        commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, commanderOf(caller, acting)),
       ),
     'run-fail': (caller, { error_text, ...context }) =>
       transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) => {
         const command = { kind: 'failRun', error_text: requireText(error_text) } as const;
-        return commands.commandRun(tx, acting.run, command, toCommander(acting));
+        return commands.commandRun(tx, acting.run, command, commanderOf(caller, acting));
       }),
   };
 }
@@ -90,12 +90,6 @@ async function authorizeStepEnd(
   const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
   if (!own) authorizeAction(acting.role, 'steps.end');
   await assertCurrentStepAttempt(tx, caller, step);
-}
-
-/** The address of an actor is not recorded. */
-function toCommander(acting: RunParty): Commander {
-  const user_id = acting.kind === 'human' ? acting.caller.user_id : null;
-  return { user_id, ip: null, actor_id: acting.actor_id };
 }
 
 function requireText(error_text: string): string {

@@ -197,9 +197,10 @@ test('reviews are listed and answered as the calling member or person', async ()
   await as('boss', 'permission-review-list');
   await as('boss', 'permission-review-respond', { review_id, decision: 'allow' });
   await holder('permission-review-respond', { actor_id: 'user:ben', review_id, outcome: 'cancelled' });
-  const boss = { actor_id: 'boss@team_x', member_id: 'boss', ...opened.rows };
+  await holder('permission-review-respond', { actor_id: 'boss@team_x', review_id, outcome: 'cancelled' });
+  const boss = { actor_id: 'boss@team_x', member_id: 'boss', ip: null, ...opened.rows };
   const ben = { user_id: 'usr_2', username: 'ben', role: 'user', token_id: '', grant: null, ip: null };
-  expect(reviewers).toEqual([boss, boss, ben]);
+  expect(reviewers).toEqual([boss, boss, ben, { ...boss, run_num: null, operator: true }]);
   const both = { review_id, decision: 'allow', outcome: 'cancelled' };
   const refused = as('boss', 'permission-review-respond', both);
   await expect(refused).rejects.toThrow('must be one of decision, option_id and outcome');

@@ -223,6 +223,9 @@ test('an elicitation that nobody answers in time expires, and the agent gets can
   await fixture.advanceClock(60_000);
   expect(await acp.receive('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
   expect(await get(elicitation!.id)).toMatchObject({ status: 'expired', answered_by: null });
+  expect(await audited('elicitation_answered')).toMatchObject([
+    { elicitation_id: elicitation!.id, action: 'cancel', why: 'no answer in time' },
+  ]);
   await expect(respond(elicitation!.id)).rejects.toThrow('elicitation is already expired');
   elicit(acp, 2);
   const [, next] = await elicitations(2);

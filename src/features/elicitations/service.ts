@@ -137,12 +137,25 @@ export class Elicitations {
       elicitation_deadline: async (tx, { ref }) => {
         const row = await findElicitation(tx, ref);
         if (row?.status !== 'pending') return;
-        await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
+        const done = await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
           const about = { elicitation_id: row.id, answered_by: null };
           transaction.respond(JSON.parse(row.request_id), { result: { action: 'cancel' } }, about);
           const { stdin_end } = transaction;
           await closeElicitation(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
           transaction.publishAtEnd();
+          return true;
+        });
+        if (done === null) return;
+        await this.#core.audit.record(tx, {
+          event: 'elicitation_answered',
+          agent_id: row.agent_id,
+          user_id: null,
+          ip: null,
+          details: {
+            ...{ elicitation_id: row.id, mode: row.mode, action: 'cancel' },
+            ...(row.url !== null && { host: new URL(row.url).host }),
+            why: 'no answer in time',
+          },
         });
       },
     };

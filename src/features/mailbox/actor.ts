@@ -1,6 +1,6 @@
 /** Actor methods about mail and time triggers. */
 import type { Reader, Store } from '../../store/store.ts';
-import { actAs, getInbox, type Inbox } from '../actors/acting.ts';
+import { actAs, commanderOf, getInbox, type Inbox } from '../actors/acting.ts';
 import type { ActorRequest } from '../actors/contract.ts';
 import type { ActorCaller } from '../actors/rules/actor.ts';
 import { assertCurrentRunAttempt, getRunAttempt } from '../actors/stale-attempts.ts';
@@ -45,14 +45,18 @@ export function mailMethods(
         toMail(await mailbox.acknowledge(tx, message_id, await openInbox(tx, caller, request))),
       ),
     send: (caller, { to, payload, idempotency_key = null, ...request }) =>
-      transactions.inRun(caller, request, 'mail.use', async (tx, { actor_id: from_actor_id, team, run }) => {
+      transactions.inRun(caller, request, 'mail.use', async (tx, acting) => {
+        const { actor_id: from_actor_id, team, run } = acting;
         const to_actor_id = (await resolveActor(tx, getParticipants(team, run), to)).actor_id;
         // A message from an earlier attempt of the run belongs to that attempt.
         const run_attempt = (await getRunAttempt(tx, caller)) ?? run.attempt;
         // A script may use the same key in every attempt of a run.
         const key = idempotency_key && `${run.id} ${run_attempt} ${idempotency_key}`;
         const mail = { run, run_attempt, from_actor_id, to_actor_id, payload, idempotency_key: key };
-        return toMail(await mailbox.post(tx, mail));
+        // Agents may send hundreds of messages a second. In the audit log, whose records wait for each other, these would
+        // delay everyone's changes.
+        const by = caller.session === null ? commanderOf(caller, acting) : undefined;
+        return toMail(await mailbox.post(tx, { ...mail, by }));
       }),
   };
 }
@@ -84,14 +88,16 @@ export function triggerMethods(
         };
       }),
     'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...request }) =>
-      transactions.inCurrentAttempt(caller, request, 'triggers.use', async (tx, { run, actor_id }) => {
-        const schedule = toSchedule({ at, every_seconds, cron, timezone });
-        return toTrigger(await triggers.add(tx, run, actor_id, { payload, ...schedule }, actor_id));
+      transactions.inCurrentAttempt(caller, request, 'triggers.use', async (tx, acting) => {
+        const trigger = { payload, ...toSchedule({ at, every_seconds, cron, timezone }) };
+        const by = commanderOf(caller, acting);
+        return toTrigger(await triggers.add(tx, acting.run, acting.actor_id, trigger, by));
       }),
     'time-trigger-cancel': (caller, { trigger_id, ...request }) =>
-      store.write(async (tx) =>
-        toTrigger(await triggers.drop(tx, trigger_id, getInbox(await actAs(tx, caller, request)))),
-      ),
+      store.write(async (tx) => {
+        const acting = await actAs(tx, caller, request);
+        return toTrigger(await triggers.drop(tx, trigger_id, getInbox(acting), commanderOf(caller, acting)));
+      }),
   };
 }
 

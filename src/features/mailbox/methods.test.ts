@@ -74,6 +74,26 @@ test('a holder of the shared secret sends as the actor that it names, and reads 
   await expect(holder('inbox')).rejects.toThrow('actor_id is required');
 });
 
+test('the audit log has an operator’s mail, once, and everyone’s triggers, but not the mail of agents', async () => {
+  await as('hand', 'send', { to: 'boss', payload: {} });
+  const sent = { actor_id: 'user:ben', run_id: 'run_x', to: 'boss', payload: {}, idempotency_key: 'k' };
+  for (let tries = 0; tries < 2; tries++) await holder('send', sent);
+  const every_minute = { every_seconds: 60, payload: {} };
+  const { id: trigger_id } = (await as('hand', 'time-trigger-set', every_minute)) as Trigger;
+  await holder('time-trigger-cancel', { actor_id: 'hand@team_x', trigger_id });
+  const { items } = await opened.fixture.audit.list({}, {});
+  const run = { run_id: 'run_x', team_id: 'team_x', number: 1 };
+  const by_operator = { authenticated_by: 'internal_grpc' };
+  expect(items.map(({ event, user_id, details }) => ({ event, user_id, ...details })).toReversed()).toEqual([
+    {
+      ...{ event: 'mail_sent', user_id: 'usr_2', message_id: 2, ...run },
+      ...{ from_actor_id: 'user:ben', to_actor_id: 'boss@team_x', ...by_operator },
+    },
+    { event: 'trigger_created', user_id: null, trigger_id, ...run, actor_id: 'hand@team_x' },
+    { event: 'trigger_deleted', user_id: null, trigger_id, ...run, actor_id: 'hand@team_x', ...by_operator },
+  ]);
+});
+
 test('triggers belong to the caller', async () => {
   const trigger = (await as('hand', 'time-trigger-set', { every_seconds: 60, payload: {} })) as Trigger;
   expect(trigger).toMatchObject({ actor_id: 'hand@team_x', every_seconds: 60 });

@@ -13,11 +13,13 @@ import type { Facts } from '../../work/facts.ts';
 import type { Timers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
+import { BY_OPERATOR } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import { requireRun } from '../runs/access.ts';
 import type { RunPublisher } from '../runs/publisher.ts';
 import { parseSpec, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
+import type { Commander } from '../runs/run-commands.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
 import { actorOfRun, resolveActingActor, resolveInRun } from './addresses.ts';
 import { limits } from './limits.ts';
@@ -64,6 +66,8 @@ export interface NewMail {
   run_attempt?: number;
   message_num?: number | null;
   idempotency_key?: string | null;
+  /** Who sends it, for the audit log; absent: not recorded there. */
+  by?: Commander | undefined;
 }
 
 export interface SendMail {
@@ -107,10 +111,8 @@ export class Mailbox {
         payload,
         // Several people may send as the same actor.
         idempotency_key: idempotency_key && `${user_id} ${idempotency_key}`,
+        by: { user_id, ip, actor_id },
       });
-      const { id: run_id, team_id, number } = run;
-      const details = { message_id: row.num, run_id, team_id, number, from_actor_id: actor_id, to_actor_id };
-      await this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
       return toMail(row);
     });
   }
@@ -205,6 +207,7 @@ export class Mailbox {
     };
     const row: MailRow = { num: await insertMail(tx, values), run_id: run.id, ...values };
     await this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
+    if (mail.by) await this.#auditSent(tx, mail.by, run, row);
     if (hops > limits.mail_hops_max) await this.addAttention(tx, run, hopLimitText(row));
     if (reason !== null) return row;
     const receiver = findMember(run, to_actor_id);
@@ -329,6 +332,21 @@ export class Mailbox {
       await this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
       await this.#change(tx, row, { status: 'dead_letter', reason: attemptOver(row.run_attempt) });
     }
+  }
+
+  async #auditSent(
+    tx: Tx,
+    { user_id, ip, operator }: Commander,
+    { id: run_id, team_id, number }: RunRow,
+    { num: message_id, from_actor_id, to_actor_id }: MailRow,
+  ): Promise<void> {
+    const details = { message_id, run_id, team_id, number, from_actor_id, to_actor_id };
+    await this.#options.audit.record(tx, {
+      event: 'mail_sent',
+      user_id,
+      ip,
+      details: { ...details, ...(operator && BY_OPERATOR) },
+    });
   }
 
   #list(filter: InboxFilter): Promise<Mail[]> {

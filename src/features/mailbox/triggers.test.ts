@@ -200,7 +200,7 @@ test('an agent that wakes itself with a trigger continues its chain', async () =
       (await findRun(tx, run.id))!,
       actor_id,
       { ...NO_TIME, at, payload: {} },
-      actor_id,
+      { user_id: null, ip: null, actor_id },
     );
   });
   await fixture.advanceClock(1_000);

@@ -11,9 +11,11 @@ import type { Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { BY_OPERATOR } from '../audit/rules/audit.ts';
 import { requireRun } from '../runs/access.ts';
 import { findRun, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
+import { type Commander, toCommander } from '../runs/run-commands.ts';
 import { teamOfNum } from '../teams/queries.ts';
 import { actorOfRun, resolveActingActor, resolveFormerActor } from './addresses.ts';
 import { limits } from './limits.ts';
@@ -88,8 +90,7 @@ export class Triggers {
   ): Promise<{ location: string; body: Trigger }> {
     return this.#options.store.write(async (tx) => {
       const acting = await resolveActingActor(tx, caller, 'team.work', actor_id, input.run_id);
-      const row = await this.add(tx, acting.run!, acting.actor_id, input, caller.user_id);
-      await this.#audit(tx, caller, 'trigger_created', row);
+      const row = await this.add(tx, acting.run!, acting.actor_id, input, toCommander(caller));
       const body = toTrigger(row);
       const answer = { location: locate(body), body };
       if (idempotency_key !== null) {
@@ -109,8 +110,7 @@ export class Triggers {
       const owner = row
         ? await resolveFormerActor(tx, caller, 'team.work', actor_id, row)
         : (await resolveActingActor(tx, caller, 'team.work', actor_id)).actor_id;
-      const dropped = await this.drop(tx, id, { actor_id: owner, run_num: null });
-      await this.#audit(tx, caller, 'trigger_deleted', dropped);
+      await this.drop(tx, id, { actor_id: owner, run_num: null }, toCommander(caller));
     });
   }
 
@@ -122,7 +122,7 @@ export class Triggers {
     run: RunRow,
     actor_id: string,
     { payload, at, every_seconds, cron, timezone }: Omit<SetTrigger, 'run_id'>,
-    created_by: string,
+    by: Commander,
   ): Promise<TriggerRow> {
     if (isRunOver(run)) throw problems.runOver();
     const now = this.#options.clock.now();
@@ -152,11 +152,13 @@ export class Triggers {
       next_at,
       last_at: null,
       fired: 0,
-      created_by,
+      created_by: by.user_id ?? by.actor_id,
       created_at: now,
     });
     await this.#options.timers.set(tx, 'trigger', id, next_at, {});
-    return (await findTrigger(tx, id))!;
+    const row = (await findTrigger(tx, id))!;
+    await this.#audit(tx, by, 'trigger_created', row);
+    return row;
   }
 
   /** Throws `trigger not found` for triggers of other actors. `run_num` null: of any run. */
@@ -164,11 +166,13 @@ export class Triggers {
     tx: Tx,
     id: string,
     { actor_id, run_num }: { actor_id: string; run_num: number | null },
+    by: Commander,
   ): Promise<TriggerRow> {
     const row = await findTrigger(tx, id);
     if (row?.actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
       throw problems.triggerNotFound();
     await this.#delete(tx, row);
+    await this.#audit(tx, by, 'trigger_deleted', row);
     return row;
   }
 
@@ -225,14 +229,13 @@ export class Triggers {
 
   async #audit(
     tx: Tx,
-    caller: Caller,
+    { user_id, ip, operator }: Commander,
     event: 'trigger_created' | 'trigger_deleted',
     row: TriggerRow,
   ): Promise<void> {
-    const { user_id, ip } = caller;
     const { id: trigger_id, run_id, actor_id } = row;
     const { team_id, number } = (await findRun(tx, run_id))!;
-    const details = { trigger_id, run_id, team_id, number, actor_id };
+    const details = { trigger_id, run_id, team_id, number, actor_id, ...(operator && BY_OPERATOR) };
     await this.#options.audit.record(tx, { event, user_id, ip, details });
   }
 }

@@ -215,6 +215,12 @@ test('an unanswered review is cancelled at its deadline', async () => {
   await fixture.advanceClock(60_000);
   expect(await acp.receive('response')).toEqual({ kind: 'response', id: 1, result: cancelled });
   expect(await get(review!.id)).toMatchObject({ status: 'expired', answered_by: null, decision: null });
+  expect(await audited('permission_reviewed')).toEqual([
+    {
+      ...{ review_id: review!.id, decision: null, option_id: null, outcome: 'cancelled' },
+      ...{ title: review!.tool_call.title, why: 'no answer in time' },
+    },
+  ]);
   await expect(respond(review!.id, { decision: 'allow' })).rejects.toThrow(
     'permission review is already expired',
   );

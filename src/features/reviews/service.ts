@@ -17,6 +17,7 @@ import { parseUsername } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
+import { BY_OPERATOR } from '../audit/rules/audit.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { markDelivered, pageOfRequests } from './agent-requests.ts';
 import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
@@ -49,6 +50,10 @@ export interface MemberAnswerer {
   team_num: number;
   /** The run in which the member answers; other runs are invisible to it. Null: all runs. */
   run_num: number | null;
+  /** The address of an operator who answers as the member; null for an agent, or if it is unknown. */
+  ip: string | null;
+  /** Whether an operator answers as the member, without a user's token. */
+  operator?: boolean;
 }
 
 export interface ReviewsOptions {
@@ -63,7 +68,7 @@ interface Answerer {
   user_id: string | null;
   ip: string | null;
   /** The caller is an operator of the service, authenticated on the internal listener without a user's token. */
-  operator?: boolean;
+  operator?: boolean | undefined;
 }
 
 export class Reviews {
@@ -149,7 +154,8 @@ export class Reviews {
   async respondAs(member: MemberAnswerer, review_id: string, answer: ReviewAnswer): Promise<Review> {
     const answered = await this.#core.store.write(async (tx) => {
       const row = await this.#mustFindFor(tx, member, review_id);
-      return this.#answer(tx, row, { name: member.actor_id, user_id: null, ip: null }, answer);
+      const { actor_id: name, ip, operator } = member;
+      return this.#answer(tx, row, { name, user_id: null, ip, operator }, answer);
     });
     failpoint('review_answered');
     return answered;
@@ -212,7 +218,7 @@ export class Reviews {
         ...{ review_id: row.id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
         ...namesOf(row, option),
         ...(by.user_id === null && { actor_id: by.name }),
-        ...(by.operator && { authenticated_by: 'internal_grpc' }),
+        ...(by.operator && BY_OPERATOR),
       },
     });
     tx.afterCommit(() => this.#options.onAnswered(this.#core.clock.now() - row.created_at));
@@ -273,13 +279,26 @@ export class Reviews {
       review_deadline: async (tx, { ref }) => {
         const row = await findReview(tx, ref);
         if (row?.status !== 'pending') return;
-        await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
+        const done = await AcpTransaction.run(this.#core, tx, row.session_id, async (transaction) => {
           const result = { outcome: { outcome: 'cancelled' } };
           const review = { review_id: row.id, answered_by: null };
           transaction.respond(JSON.parse(row.request_id), { result }, review);
           const { stdin_end } = transaction;
           await closeReview(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
           transaction.publishAtEnd();
+          return true;
+        });
+        if (done === null) return;
+        await this.#core.audit.record(tx, {
+          event: 'permission_reviewed',
+          agent_id: row.agent_id,
+          user_id: null,
+          ip: null,
+          details: {
+            ...{ review_id: row.id, decision: null, option_id: null, outcome: 'cancelled' },
+            ...namesOf(row, null),
+            why: 'no answer in time',
+          },
         });
       },
     };

@@ -45,7 +45,7 @@ async function request(
 }
 
 const member = (member_id: string): MemberAnswerer => ({
-  ...{ actor_id: `${member_id}@team_x`, member_id, ...rows },
+  ...{ actor_id: `${member_id}@team_x`, member_id, ip: null, ...rows },
 });
 const get = (id: string) => fixture.reviews.get(ANA, id);
 const allow = { decision: 'allow' } as const;

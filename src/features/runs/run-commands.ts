@@ -5,8 +5,9 @@
 import { limits } from '../../base/limits.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { memberActorId, parseUsername } from '../actors/rules/actor.ts';
-import type { AuditEvent } from '../audit/rules/audit.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { humanActorId, memberActorId, parseUsername } from '../actors/rules/actor.ts';
+import { type AuditEvent, BY_OPERATOR } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import { memberKind, type StepSpec } from '../teams/rules/team.ts';
 import { agentsOfSteps } from './queries/attempts.ts';
@@ -24,6 +25,13 @@ export interface Commander {
   ip: string | null;
   /** `user:<username>` or `<member_id>@<team_id>`. */
   actor_id: string;
+  /** Whether an operator acts as this actor, without a user's token. */
+  operator?: boolean;
+}
+
+/** A person who acts with a user's token. */
+export function toCommander({ user_id, ip, username }: Caller): Commander {
+  return { user_id, ip, actor_id: humanActorId(username) };
 }
 
 /** A command to a run as requested. `output`: any JSON value; absent if none exists. */
@@ -154,13 +162,13 @@ export class RunCommands {
     run: RunRow,
     step: { step_key?: string } = {},
   ): Promise<void> {
-    const { user_id, ip, actor_id } = by;
+    const { user_id, ip, actor_id, operator } = by;
     const { id: run_id, team_id, number } = run;
     await this.#options.audit.record(tx, {
       event,
       user_id,
       ip,
-      details: { run_id, team_id, number, ...step, actor_id },
+      details: { run_id, team_id, number, ...step, actor_id, ...(operator && BY_OPERATOR) },
     });
   }
 }

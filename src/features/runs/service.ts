@@ -7,7 +7,6 @@ import { authorize, viewOf } from '../../core/policy.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { humanActorId } from '../actors/rules/actor.ts';
 import type { Audit } from '../audit/service.ts';
 import type { Extensions, NodeDirectory } from '../feature.ts';
 import { requireTeam } from '../teams/access.ts';
@@ -20,12 +19,12 @@ import { listRuns, listRunsInView, type RunRow, toListedRun, toRun } from './que
 import { listWaitingRuns, listWaitingSteps, toWaitingRun, toWaitingStep } from './queries/waiting.ts';
 import type { ListedRun, Run, RunMembers, RunStatus, Step, WaitingRun, WaitingStep } from './rules/run.ts';
 import {
-  type Commander,
   RunCommands,
   type RunCommandsOptions,
   type RunRequest,
   type StepRequest,
   stepsOfRun,
+  toCommander,
 } from './run-commands.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -235,8 +234,4 @@ export class Runs {
   ): Promise<void> {
     if (key !== null) await this.#options.idempotency.storeWith(tx, caller, key, { status, location, body });
   }
-}
-
-function toCommander({ user_id, ip, username }: Caller): Commander {
-  return { user_id, ip, actor_id: humanActorId(username) };
 }

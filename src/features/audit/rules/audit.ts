@@ -82,6 +82,9 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
+/** Added to the details of what an operator did through the internal listener, without a user's token. */
+export const BY_OPERATOR = { authenticated_by: 'internal_grpc' } as const;
+
 export const auditLevels = ['info', 'warn'] as const;
 export type AuditLevel = (typeof auditLevels)[number];
 
