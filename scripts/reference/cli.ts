@@ -28,7 +28,11 @@ const variables = [
     '`XDG_CONFIG_HOME`, `XDG_DATA_HOME`',
     'base folders of the configuration, stored tokens and the data directory',
   ],
-  ['`SVC_ACTOR_ID`, `SVC_RUN_ID`, `SVC_ACTOR_TOKEN_FILE`', 'identity of `svc actor`; set for every agent'],
+  ['`SVC_ACTOR_ID`, `SVC_RUN_ID`', 'actor and run of `svc actor`; set for agents of runs'],
+  [
+    '`SVC_ACTOR_TOKEN_FILE`',
+    'token of `svc actor`; set for every agent if `internal_grpc.enabled` is true ([all variables of agents](actors.md))',
+  ],
   ['`NO_COLOR`, `TERM=dumb`', 'no colors'],
 ];
 
