@@ -41,6 +41,8 @@ export interface Core {
   settings: LiveSettings;
   data_dir: string;
   plane_id: string;
+  /** Whether agents can call the plane (`internal_grpc.enabled`). */
+  actor_calls: boolean;
   /** When the database was created or restored; see `store/plane-id.ts`. */
   incarnation: number;
   /** 32 bytes, see `secret-key.ts`. */

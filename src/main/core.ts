@@ -86,10 +86,10 @@ export async function openCore(
     (await rootConflict({ config, store, roots, before, changed }));
   const settings = await openSettings({ ...common, config, audit, conflict });
   const session_tokens = new SessionTokens(key);
-  const may_call = config.get('internal_grpc.enabled');
+  const actor_calls = config.get('internal_grpc.enabled');
   const secrets = new Secrets({
     redact_env: () => settings.get('events.redact_env'),
-    actorToken: (session_id) => (may_call ? session_tokens.of(session_id) : null),
+    actorToken: (session_id) => (actor_calls ? session_tokens.of(session_id) : null),
   });
   const events = openEventLog({
     ...{ ...common, data_dir },
@@ -113,7 +113,7 @@ export async function openCore(
   if (!runs_agents) await refuseLiveSessions(store, machine.node);
   let listening_url = '';
   const core: Core = {
-    ...{ ...common, ...identity, config, settings, data_dir, key, events, feed, audit },
+    ...{ ...common, ...identity, config, settings, data_dir, key, events, feed, audit, actor_calls },
     facts: new Facts(common),
     outbox: new Outbox(common),
     timers: new Timers(common),

@@ -87,6 +87,8 @@ export class FeaturesFixture {
   #other_node: Node | null = null;
   #more: OpenMore | null = null;
   review_timeout_ms: number | null = null;
+  /** Applies from the next `open`. */
+  actor_calls = true;
   acp_version = 1;
   /** Whether agents can run on the main node. */
   is_local = true;
@@ -160,6 +162,7 @@ export class FeaturesFixture {
     const core: Core = {
       ...{ ...common, audit, events, feed, key, data_dir: this.folder, plane_id: 'pln_a', incarnation: 0 },
       config: {} as Config,
+      actor_calls: this.actor_calls,
       settings: { get: (name: keyof typeof settings) => settings[name]() } as unknown as LiveSettings,
       facts: new Facts(common),
       outbox: new Outbox(common),

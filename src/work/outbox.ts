@@ -44,8 +44,8 @@ export interface IntentPayloads {
   prepare: { attempt_num: number };
   /** Reads the step output that a session left for an attempt. */
   collect: { attempt_num: number };
-  /** Reads an agent's last message of a turn. */
-  collect_message: { attempt_num: number; prompt_id: string };
+  /** Reads an agent's last message of a turn. `error_text`: why the turn failed; absent: it did not. */
+  collect_message: { attempt_num: number; prompt_id: string; error_text?: string };
   /** Sends a device its unsent messages. The lane is the subscription's. */
   push: { message_num: number };
 }

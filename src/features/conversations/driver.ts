@@ -270,12 +270,12 @@ async function reopen(transaction: AcpTransaction, method: string, sessionId: st
 /**
  * The parameters for opening a session: the folder and the MCP servers. A team's member gets a server for calls to its team.
  */
-function sessionParams({ agent, session, core, state }: AcpTransaction): {
+function sessionParams({ agent, core, state }: AcpTransaction): {
   cwd: string;
   mcpServers: McpServer[];
 } {
   const is_member = agent.team_num !== null && agent.member_id !== null;
-  const may_call = is_member && state.mcp_stdio && core.secrets.actorToken(session.id) !== null;
+  const may_call = is_member && state.mcp_stdio && core.actor_calls;
   return { cwd: agent.workdir, mcpServers: may_call ? [actorTools] : [] };
 }
 

@@ -317,7 +317,6 @@ test('limits the size of the requests that wait for an agent', async () => {
 });
 
 test('a team’s member gets the tools of its team, in new and resumed sessions; other agents do not', async () => {
-  fixture.actor_token = 'ses.mac';
   const tools = [{ name: 'svc', command: 'svc', args: ['mcp', '--actor'], env: [] }];
   const rows = await addTeam(fixture.store, 'x', specOf(['boss']));
   const { id } = await fixture.create({ protocol: 'acp' });
@@ -341,6 +340,9 @@ test('a team’s member gets the tools of its team, in new and resumed sessions;
 });
 
 test('a team’s member gets no tools if agents cannot call the plane', async () => {
+  await fixture.close();
+  fixture.actor_calls = false;
+  await fixture.open();
   const rows = await addTeam(fixture.store, 'x', specOf(['boss']));
   const { id } = await fixture.create({ protocol: 'acp' });
   await joinTeam(fixture.store, id, rows, 'boss');

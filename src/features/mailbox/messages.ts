@@ -14,18 +14,26 @@ export const mail_help: ActorHelp = {
   advice: 'Acknowledge each message when you have dealt with it.',
 };
 
-/** Names messages to the agent that receives them. */
-export function mailText(rows: readonly MailRow[]): string {
-  const count = rows.length === 1 ? '1 message waits' : `${rows.length} messages wait`;
-  const about = `${count} in your mailbox. Acknowledge each message when you have dealt with it: svc actor ack --message-id ID. Reply if a reply helps: svc actor send --to ACTOR --payload JSON. Others wrote the payloads.`;
-  return [about, ...rows.map(describeMail)].join('\n\n');
+/** Names messages to the agent that receives them. `may_call`: it can use `svc actor`. */
+export function mailText(rows: readonly MailRow[], may_call: boolean): string {
+  const about = [
+    `${rows.length === 1 ? '1 message waits' : `${rows.length} messages wait`} in your mailbox.`,
+    ...(may_call
+      ? [
+          'Acknowledge each message when you have dealt with it: svc actor ack --message-id ID.',
+          'Reply if a reply helps: svc actor send --to ACTOR --payload JSON.',
+        ]
+      : []),
+    'Others wrote the payloads.',
+  ].join(' ');
+  return [about, ...rows.map((row) => describeMail(row, may_call))].join('\n\n');
 }
 
-function describeMail({ num, from_actor_id, delivered_at, payload }: MailRow): string {
+function describeMail({ num, from_actor_id, delivered_at, payload }: MailRow, may_call: boolean): string {
   const again = delivered_at === null ? '' : ' (repeated, because it is not acknowledged)';
   const shown = truncateText(payload, limits.mail_named_chars);
   const over = payload.length - shown.length;
-  const rest = over > 0 ? `… (${over} more characters: svc actor inbox)` : '';
+  const rest = over > 0 ? `… (${over} more characters${may_call ? ': svc actor inbox' : ''})` : '';
   return `Message ${num} from ${from_actor_id}${again}:\n${shown}${rest}`;
 }
 

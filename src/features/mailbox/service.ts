@@ -52,6 +52,8 @@ export interface MailboxOptions {
   timers: Timers;
   audit: Audit;
   publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention' | 'publishMail'>;
+  /** Whether agents can call the plane. */
+  actor_calls: boolean;
 }
 
 /** A message to send. Both actors are full ids; the caller has already checked that the sender may send as this actor. */
@@ -305,7 +307,7 @@ export class Mailbox {
     for (const { num, status } of rows) {
       await updateMail(tx, num, { prompt_id, ...(status === 'delivered' && { reminded: 1 }) });
     }
-    return rows.length === 0 ? null : mailText(rows);
+    return rows.length === 0 ? null : mailText(rows, this.#options.actor_calls);
   }
 
   /** A prompt that may name mail was sent to an agent. */

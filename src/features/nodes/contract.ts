@@ -22,6 +22,10 @@ export const nodeSummary = z
       })
       .nullable()
       .meta({ description: 'Folders in which agents may work; null if only the node knows them.' }),
+    actor_calls: z.boolean().meta({
+      description:
+        'Whether agents there can use `svc actor` (`internal_grpc.enabled`). If not, members of a team cannot write to each other, and leaders cannot add steps.',
+    }),
   })
   .meta({ id: 'NodeSummary' });
 

@@ -213,8 +213,22 @@ test('requires root, except for the list without addresses', async () => {
   }
   const { body } = await request('GET', '/api/nodes', undefined, user);
   expect(body).toEqual([
-    { id: 'main', name: 'Main Node', status: 'connected', has_default_root: true, folders: FOLDERS },
-    { id: 'box', name: 'The box', status: 'connecting', has_default_root: false, folders: null },
+    {
+      id: 'main',
+      name: 'Main Node',
+      status: 'connected',
+      has_default_root: true,
+      folders: FOLDERS,
+      actor_calls: true,
+    },
+    {
+      id: 'box',
+      name: 'The box',
+      status: 'connecting',
+      has_default_root: false,
+      folders: null,
+      actor_calls: true,
+    },
   ]);
 });
 

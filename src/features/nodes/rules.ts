@@ -62,6 +62,8 @@ export interface NodeSummary {
   has_default_root: boolean;
   /** Folders in which agents may work; null if only the node knows them. */
   folders: NodeFolders | null;
+  /** Whether agents there can use `svc actor`. */
+  actor_calls: boolean;
 }
 
 /** Absolute paths of a node. */

@@ -343,12 +343,34 @@ describe('lists', () => {
       status: 'connected',
       has_default_root: true,
       folders: FOLDERS,
+      actor_calls: true,
     });
     expect(items.slice(1)).toEqual(
       expect.arrayContaining([
-        { id: 'box', name: 'The box', status: 'connecting', has_default_root: true, folders: null },
-        { id: 'two', name: 'Two', status: 'suspect', has_default_root: true, folders: null },
-        { id: 'three', name: 'Three', status: 'connecting', has_default_root: false, folders: null },
+        {
+          id: 'box',
+          name: 'The box',
+          status: 'connecting',
+          has_default_root: true,
+          folders: null,
+          actor_calls: true,
+        },
+        {
+          id: 'two',
+          name: 'Two',
+          status: 'suspect',
+          has_default_root: true,
+          folders: null,
+          actor_calls: true,
+        },
+        {
+          id: 'three',
+          name: 'Three',
+          status: 'connecting',
+          has_default_root: false,
+          folders: null,
+          actor_calls: true,
+        },
       ]),
     );
     const first = await registry.summaries({ limit: 3 });

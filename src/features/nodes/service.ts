@@ -161,6 +161,7 @@ export class Registry {
       name: MAIN_NODE_NAME,
       status: 'connected',
       has_default_root: true,
+      actor_calls: this.#deps.links !== null,
     };
     const rows = await this.#deps.store.read((reader) => listNodes(reader));
     const all = [
@@ -437,7 +438,8 @@ export class Registry {
   #summary(row: NodeRow): NodeSummary {
     const { status, has_default_root } = this.#state(row.id);
     const rooted = row.default_worktree_root !== null || has_default_root === true;
-    return { id: row.id, name: row.name, status, has_default_root: rooted, folders: null };
+    const actor_calls = this.#deps.links !== null;
+    return { id: row.id, name: row.name, status, has_default_root: rooted, folders: null, actor_calls };
   }
 
   /** Only root sees the record, because no owner has this id. */

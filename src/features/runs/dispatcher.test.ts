@@ -104,12 +104,30 @@ test('a member that speaks ACP takes its steps one after another, in one session
   await fixture.until((await step(run_id, 'a')).agent_id!, 'cancelled');
 });
 
-test.each(['refusal', 'max_tokens'])('a turn that ends with %s fails the step', async (reason) => {
+test.each([
+  { reason: 'refusal', said: 'svc does not answer. ', error_text: 'the agent refused: svc does not answer.' },
+  { reason: 'refusal', said: 'x'.repeat(2_000), error_text: `the agent refused: ${'x'.repeat(1_000)}…` },
+  { reason: 'max_tokens', said: '', error_text: 'the agent reached the maximum number of tokens' },
+  { reason: '_other', said: '', error_text: 'the turn ended: _other' },
+])('a turn that ends with $reason fails the step, with what the agent said last', async (ending) => {
   const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
   const acp = await nextAcp();
-  endTurn(acp, (await prompted(acp)).id, reason);
+  const { id } = await prompted(acp);
+  writes(acp, ending.said);
+  endTurn(acp, id, ending.reason);
   await untilRun(fixture, run_id, 'failed');
-  expect((await step(run_id, 'a')).error_text).toBe(`the turn ended: ${reason}`);
+  expect((await step(run_id, 'a')).error_text).toBe(ending.error_text);
+});
+
+test('prompts do not offer commands if agents cannot call the plane', async () => {
+  await fixture.close();
+  fixture.actor_calls = false;
+  await fixture.open();
+  await beginRun(fixture, { members: [talker('lea'), plainMember('bob', 'work')], leader: 'lea' });
+  const { text } = await prompted(await nextAcp());
+  expect(text).toContain('The commands of `svc actor` are not available here.');
+  expect(text).toContain('You cannot add steps here.');
+  expect(text).not.toContain('svc actor step-add');
 });
 
 test('a step whose agent dies during the turn requires input, and can be resumed', async () => {

@@ -144,7 +144,12 @@ export class Launcher {
       const mail = await this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
       const first = needs_session || !(await hasReceivedAttempt(tx, row.session_id!));
       const texts = [
-        await buildPrompt(tx, launch, first ? this.#core.extensions.actorHelp() : null),
+        await buildPrompt(
+          tx,
+          launch,
+          this.#core.actor_calls ? this.#core.extensions.actorHelp() : null,
+          first,
+        ),
         mail,
       ].filter((text) => text !== null);
       const content = [{ type: 'text', text: texts.join('\n\n') }];
@@ -218,20 +223,24 @@ function buildRequest({ attempt: { target }, run, member, team_name }: Launch): 
   });
 }
 
-/** `help`: the commands to explain in the first prompt to an agent's session; null for later prompts. */
+/**
+ * `help`: the commands besides those for steps; null if agents cannot use commands. `first`: the first prompt to an
+ * agent's session, which also introduces the team.
+ */
 async function buildPrompt(
   tx: Tx,
   { attempt: { target }, run, spec, member, team_name }: Launch,
   help: readonly ActorHelp[] | null,
+  first: boolean,
 ): Promise<string> {
   const prompt =
     target.kind === 'round'
-      ? roundPrompt(await roundInput(tx, run, target.round))
+      ? roundPrompt(await roundInput(tx, run, target.round), help !== null)
       : stepPrompt(
           (await findStep(tx, run.num, target.step_key))!,
           await stepInput(tx, run, target.step_key),
         );
-  return help ? `${introduction({ team_name, spec, member, help })}\n\n${prompt}` : prompt;
+  return first ? `${introduction({ team_name, spec, member, help })}\n\n${prompt}` : prompt;
 }
 
 function assertInputFits(input: object): void {

@@ -41,6 +41,6 @@ export const limits = {
   expired_agents_per_sweep: 20,
   /** Last lines of stderr in the error of a failed step. */
   step_error_lines: 5,
-  /** The most characters of these lines. */
+  /** The most characters of these lines, and of the agent's last message in the error of a failed turn. */
   step_error_excerpt_chars: 1_000,
 } as const;

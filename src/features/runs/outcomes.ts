@@ -2,6 +2,7 @@
  * Determines the outcomes of attempts from facts about the sessions and turns of a run's agents. If an outcome depends on
  * the node's disk or the log, an intent reads it before the session's folder is deleted.
  */
+import { truncateText } from '../../acp/json.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { isTemporary, Problem, problems } from '../../core/problem.ts';
@@ -32,6 +33,13 @@ import { isRunOver } from './rules/run.ts';
 import { readOutput } from './step-io.ts';
 
 const UNKNOWN = 'outcome unknown';
+
+/** Why a turn failed, by the stop reasons of ACP. */
+const turnErrors: Readonly<Record<string, string>> = {
+  refusal: 'the agent refused',
+  max_tokens: 'the agent reached the maximum number of tokens',
+  max_turn_requests: 'the agent reached the maximum number of requests of a turn',
+};
 
 export class Outcomes {
   readonly #core: AgentCore;
@@ -97,41 +105,42 @@ export class Outcomes {
     return {
       collect: async (intent) => {
         const { lane: session_id, node_id } = intent;
-        await this.#complete(intent, async ({ agent_id }) => {
+        await this.#end(intent, async ({ agent_id }) => {
           const left = await this.#stepOutput(node_id, session_id);
-          if (left) return readOutput(left);
+          if (left) return { kind: 'completed', output: readOutput(left) };
           const { bytes, missing } = await lastStdout(this.#core.events, agent_id, session_id);
           if (missing !== null) await this.#reportMissing(agent_id, session_id, missing);
-          return readOutput(bytes);
+          return { kind: 'completed', output: readOutput(bytes) };
         });
         failpoint('step_collected');
       },
       collect_message: async (intent) => {
         const { events } = this.#core;
-        const { prompt_id } = intent.payload;
-        await this.#complete(intent, ({ agent_id }) => lastMessage(events, agent_id, prompt_id));
+        const { prompt_id, error_text } = intent.payload;
+        await this.#end(intent, async ({ agent_id }) => {
+          const output = await lastMessage(events, agent_id, prompt_id);
+          if (error_text === undefined) return { kind: 'completed', output };
+          return withCause({ kind: 'failed', error_text }, output && excerpt(output));
+        });
         failpoint('step_message_collected');
       },
     };
   }
 
-  /** Completes an attempt with an output that must be read first. If the output can never be read, the attempt fails. */
-  async #complete(
+  /** Ends an attempt whose output must be read first. If the output can never be read, the attempt fails. */
+  async #end(
     intent: Intent<'collect' | 'collect_message'>,
-    read: (attempt: Attempt) => Promise<unknown>,
+    read: (attempt: Attempt) => Promise<Outcome>,
   ): Promise<void> {
     const { store, outbox } = this.#core;
     const { attempt_num } = intent.payload;
     const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
     if (!attempt || attempt.ended) return;
-    const outcome = await read(attempt).then(
-      (output): Outcome => ({ kind: 'completed', output }),
-      (error: unknown): Outcome => {
-        if (isTemporary(error)) throw error;
-        const reason = (error as Problem).message;
-        return { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true };
-      },
-    );
+    const outcome = await read(attempt).catch((error: unknown): Outcome => {
+      if (isTemporary(error)) throw error;
+      const reason = (error as Problem).message;
+      return { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true };
+    });
     await store.write(async (tx) => {
       await this.#attempts.end(tx, attempt_num, outcome);
       await outbox.complete(tx, intent);
@@ -230,21 +239,21 @@ export class Outcomes {
   ): Promise<void> {
     const attempt = await attemptOfPrompt(tx, prompt_id);
     if (!attempt || attempt.ended) return;
-    if (stop_reason === 'end_turn') {
-      const payload = { attempt_num: attempt.num, prompt_id };
-      const node_id = (await findSession(tx, session_id))?.node_id ?? '';
-      await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect_message', payload);
+    if (stop_reason === 'cancelled' || stop_reason === null) {
+      const outcome: Outcome =
+        stop_reason === null
+          ? { kind: 'failed', error_text: 'the agent answered with an error' }
+          : { kind: 'unknown', reason: 'the turn was cancelled' };
+      await this.#attempts.end(tx, attempt.num, outcome);
       return;
     }
-    const outcome: Outcome =
-      stop_reason === 'cancelled'
-        ? { kind: 'unknown', reason: 'the turn was cancelled' }
-        : {
-            kind: 'failed',
-            error_text:
-              stop_reason === null ? 'the agent answered with an error' : `the turn ended: ${stop_reason}`,
-          };
-    await this.#attempts.end(tx, attempt.num, outcome);
+    // An agent usually says why it does not continue.
+    const failed = stop_reason !== 'end_turn' && {
+      error_text: turnErrors[stop_reason] ?? `the turn ended: ${stop_reason}`,
+    };
+    const payload = { attempt_num: attempt.num, prompt_id, ...failed };
+    const node_id = (await findSession(tx, session_id))?.node_id ?? '';
+    await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect_message', payload);
   }
 }
 
@@ -264,10 +273,17 @@ async function lastErrorLines(reader: Reader, { num: session_num, agent_num }: S
   return lines.slice(-limits.step_error_lines).join('\n').slice(-limits.step_error_excerpt_chars);
 }
 
-/** Adds the last lines of stderr to the error of a failed attempt. */
-function withCause(outcome: Outcome, lines: string | undefined): Outcome {
-  if (outcome.kind !== 'failed' || !lines) return outcome;
-  return { ...outcome, error_text: `${outcome.error_text}: ${lines}`.slice(0, limits.step_error_chars_max) };
+/** Adds the last lines of stderr, or the agent's last message, to the error of a failed attempt. */
+function withCause(outcome: Outcome, cause: string | null | undefined): Outcome {
+  if (outcome.kind !== 'failed' || !cause) return outcome;
+  return { ...outcome, error_text: `${outcome.error_text}: ${cause}`.slice(0, limits.step_error_chars_max) };
+}
+
+/** The start of a message. */
+function excerpt(message: string): string {
+  const text = message.trim();
+  const shown = truncateText(text, limits.step_error_excerpt_chars);
+  return shown === text ? text : `${shown}…`;
 }
 
 /** The outcome of a session that did not complete. */

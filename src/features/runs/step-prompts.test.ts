@@ -41,6 +41,16 @@ test('also explains to a leader how to add steps', () => {
   expect(text).toContain('svc actor step-add');
 });
 
+test('names no commands to agents that cannot use them', () => {
+  const round: RoundInput = { run_input: {}, round: 1, about: 'plan', members: [], steps: [] };
+  expect(introduction({ team_name: 'harbour', spec, member: lea, help: null })).toMatch(
+    /\n\nThe commands of `svc actor` are not available here\.$/,
+  );
+  const plan = roundPrompt(round, false);
+  expect(plan).toContain('You cannot add steps here.');
+  expect(plan + roundPrompt({ ...round, round: 2, about: 'sum_up' }, false)).not.toContain('step-add');
+});
+
 test('a step prompt has the instructions, the inputs and the outputs of its dependencies', () => {
   const input = {
     run_input: { topic: 'cranes' },
@@ -112,7 +122,7 @@ test('a leader plans first, and sums up when all steps have ended', () => {
     members: [],
     steps: [],
   };
-  expect(roundPrompt(round)).toMatchInlineSnapshot(`
+  expect(roundPrompt(round, true)).toMatchInlineSnapshot(`
     "Input of the run:
     <<<
     {
@@ -129,7 +139,7 @@ test('a leader plans first, and sums up when all steps have ended', () => {
     { step_key: 'dig', member_id: 'bob', status: 'completed', output: 'a hole', error_text: null },
     { step_key: 'fill', member_id: 'bob', status: 'failed', output: null, error_text: 'exit code 3' },
   ];
-  expect(roundPrompt({ ...round, round: 2, about: 'sum_up', steps })).toMatchInlineSnapshot(`
+  expect(roundPrompt({ ...round, round: 2, about: 'sum_up', steps }, true)).toMatchInlineSnapshot(`
     "Input of the run:
     <<<
     {

@@ -13,8 +13,8 @@ export interface Introduced {
   team_name: string;
   spec: TeamSpec;
   member: Member;
-  /** About commands besides those for steps. */
-  help: readonly ActorHelp[];
+  /** About commands besides those for steps; null if agents cannot use commands. */
+  help: readonly ActorHelp[] | null;
 }
 
 /** The start of an agent's first prompt: its role, the other members, and how to communicate with them. */
@@ -52,10 +52,14 @@ export function stepPrompt(
   ].join('\n\n');
 }
 
-/** The prompt for a round of the leader. */
-export function roundPrompt({ run_input, about, steps }: RoundInput): string {
+/** The prompt for a round of the leader. `may_call`: it can add steps. */
+export function roundPrompt({ run_input, about, steps }: RoundInput, may_call: boolean): string {
   const sections = [section('Input of the run', run_input, limits.step_prompt_input_chars)];
-  if (about === 'plan') {
+  if (about === 'plan' && !may_call) {
+    sections.push(
+      'You cannot add steps here. Do the work yourself: your last message is the result of the run.',
+    );
+  } else if (about === 'plan') {
     sections.push(
       [
         'Plan the work. Add a step for each part, for the member that fits best, then end your turn:',
@@ -73,7 +77,11 @@ export function roundPrompt({ run_input, about, steps }: RoundInput): string {
       ),
       [
         'All steps have ended. Sum up: end your turn with the result of the run as your last message.',
-        'If more work is needed first, add steps with `svc actor step-add` as before; you are asked again then.',
+        ...(may_call
+          ? [
+              'If more work is needed first, add steps with `svc actor step-add` as before; you are asked again then.',
+            ]
+          : []),
       ].join('\n'),
     );
   }
@@ -91,7 +99,8 @@ function memberLine(spec: TeamSpec, { member_id, description, skills }: Member):
 }
 
 /** A paragraph; none if there are no commands. */
-function formatCommands(role: 'leader' | 'worker', help: readonly ActorHelp[]): string[] {
+function formatCommands(role: 'leader' | 'worker', help: Introduced['help']): string[] {
+  if (help === null) return ['The commands of `svc actor` are not available here.'];
   const usages = [
     ...help.flatMap(({ commands }) => commands),
     ...(role === 'leader'

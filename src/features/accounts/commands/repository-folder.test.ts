@@ -18,6 +18,7 @@ let nodes: NodeSummary[];
 const main: NodeSummary = {
   ...{ id: 'main', name: 'Main Node', status: 'connected', has_default_root: true },
   folders: null,
+  actor_calls: true,
 };
 beforeEach(async () => {
   home = realpathSync(mkdtempSync(join(tmpdir(), 'svc-join-')));
