@@ -35,7 +35,7 @@ import {
 } from './queries/agents.ts';
 import { insertForgotten } from './queries/forgotten.ts';
 import type { Reconciler } from './reconciler.ts';
-import { isLive, nothingPending } from './records.ts';
+import { isLive, nothingPending, restartsOnFailure } from './records.ts';
 
 export class Lifecycle {
   readonly #core: AgentCore;
@@ -408,7 +408,7 @@ export class Lifecycle {
       await this.#undo(tx, row, session, error);
       // The restart policy still applies to the previous session, unless the agent is archived.
       const [previous] = await listSessions(tx, row.num, { limit: 1 });
-      const restarts = row.restart_policy === 'on_failure' && row.archived_at === null;
+      const restarts = restartsOnFailure(row) && row.archived_at === null;
       if (previous && row.status === 'failed' && restarts) {
         const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
         const payload = { session_id: previous.id };

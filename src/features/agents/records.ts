@@ -25,6 +25,14 @@ export function isLive(row: AgentRow): boolean {
   return row.session_state === 'starting' || row.session_state === 'running';
 }
 
+/**
+ * Whether the restart policy applies to the agent. Never to a member of a team, whose run decides about its attempts; an
+ * earlier release accepted a policy for one.
+ */
+export function restartsOnFailure({ restart_policy, member_id }: AgentRow): boolean {
+  return restart_policy === 'on_failure' && member_id === null;
+}
+
 export class AgentRecords {
   readonly #core: Pick<Core, 'clock' | 'events' | 'feed' | 'timers'>;
 

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import { limits } from './limits.ts';
+import { restartFacts } from './restarts.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -19,6 +20,32 @@ test('the delay grows unless the session ran for long, by the clock of the node'
   expect(await delayOfFailure(id, 3, limits.restart_backoff_ms_max)).toBe(limits.restart_backoff_ms);
 });
 
+test('a member of a team gets no restart policy, and one from an earlier release has no effect', async () => {
+  const { id, session_id } = await fixture.create({ start: true });
+  const change = (values: object) =>
+    fixture.store.write((tx) => tx.run(tx.sql.updateTable('agents').set(values).where('id', '=', id)));
+  await change({ member_id: 'coder' });
+  await expect(fixture.agents.update(ANA, id, { restart_policy: 'on_failure' })).rejects.toThrow(
+    'restart_policy is not allowed for members of teams',
+  );
+  await change({ restart_policy: 'on_failure' });
+  fixture.node.sendFact(session_id!, ended(1));
+  await fixture.until(id, 'failed');
+  const failed = { payload: { agent_id: id, session_id: session_id!, status: 'failed', message: null } };
+  await fixture.store.write((tx) => restartFacts(fixture.core).session_ended!(tx, failed as never));
+  expect(await timers()).toEqual([]);
+  await fixture.store.write((tx) =>
+    fixture.core.timers.set(tx, 'agent_restart', id, fixture.clock.now(), { session_id: session_id! }),
+  );
+  await vi.waitFor(async () => expect(await timers()).toEqual([]), SOON);
+  expect(await fixture.get(id)).toMatchObject({ status: 'failed', session_count: 1 });
+});
+
+const timers = () =>
+  fixture.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('timers').select('due_at').where('kind', '=', 'agent_restart')),
+  );
+
 /** Lets session `count` fail after `ran_ms`, and returns the time until the restart. */
 async function delayOfFailure(agent_id: string, count: number, ran_ms = 1): Promise<number> {
   await vi.waitFor(
@@ -31,9 +58,7 @@ async function delayOfFailure(agent_id: string, count: number, ran_ms = 1): Prom
   if (failure.kind === 'ended') failure.end.ended_at_ms = 2 + ran_ms;
   fixture.node.sendFact(session_id!, failure);
   const due = await vi.waitFor(async () => {
-    const [timer] = await fixture.store.read((reader) =>
-      reader.all(reader.sql.selectFrom('timers').select('due_at').where('kind', '=', 'agent_restart')),
-    );
+    const [timer] = await timers();
     return timer!.due_at;
   }, SOON);
   return due - fixture.clock.now();

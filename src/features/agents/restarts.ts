@@ -7,13 +7,14 @@ import { type AgentCore, SERVICE } from './core.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import { findAgent, findSession, type SessionRow, updateAgent } from './queries/agents.ts';
+import { restartsOnFailure } from './records.ts';
 
 /** Schedules the restart after a failed session. The delay doubles each time, up to `limits.restart_backoff_ms_max`. */
 export function restartFacts(core: AgentCore): FactHandlers {
   return {
     session_ended: async (tx, { payload }) => {
       const row = await findAgent(tx, payload.agent_id);
-      if (row?.restart_policy !== 'on_failure' || row.session_id !== payload.session_id) return;
+      if (!row || !restartsOnFailure(row) || row.session_id !== payload.session_id) return;
       if (payload.status !== 'failed' || row.session_state !== 'ended') return;
       // A session that ran longer than the longest delay resets the delay.
       const session = await findSession(tx, payload.session_id);
@@ -43,6 +44,7 @@ export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<Timer
       const row = await findAgent(tx, timer.ref);
       const session = await findSession(tx, timer.payload.session_id);
       if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
+      if (!restartsOnFailure(row)) return;
       // A later request takes precedence.
       if (row.pending !== null || core.deleting.has(row.id)) return;
       if (core.starts.active) {

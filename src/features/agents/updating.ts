@@ -1,6 +1,6 @@
 /** What people may change in an agent's record. */
 import { showArgv } from '../../core/argv.ts';
-import { problems } from '../../core/problem.ts';
+import { invalid, problems } from '../../core/problem.ts';
 import { withPreset } from './creation.ts';
 import type { AgentRow } from './queries/agents.ts';
 import { isLive } from './records.ts';
@@ -22,6 +22,8 @@ export interface UpdateAgent {
  * changes that need a stopped agent, and `command is required`. `now`: Unix milliseconds.
  */
 export function changedColumns(row: AgentRow, changes: UpdateAgent, now: number) {
+  if (changes.restart_policy === 'on_failure' && row.member_id !== null)
+    throw invalid('restart_policy is not allowed for members of teams');
   const { name, labels, command, argv, env, restart_policy, permission_mode, archived } = changes;
   const rest = [command, argv, env, restart_policy, permission_mode];
   const needs_rest = archived === true || rest.some((value) => value !== undefined);
