@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Problem, problems } from '../core/problem.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import type { HttpServer } from '../server/server.ts';
@@ -442,6 +442,16 @@ test('agents wait also waits for a start that is kept', async () => {
   });
 });
 
+test('agents wait --timeout waits for a running agent', async () => {
+  const running = agentRecord({ status: 'running', session_id: 'ses_1' });
+  const { env, close } = await openStream(running, [() => {}]);
+  onTestFinished(close);
+  expect(await run(['agents', 'wait', 'agt_1', '--timeout', '50ms'], { home, env })).toMatchObject({
+    code: 124,
+    stderr: 'svc: agent agt_1 is still running\n',
+  });
+});
+
 test.each([
   [
     'by a user who is not root',
@@ -480,6 +490,17 @@ test.each([
   const ran = await run(['stop', '--agents'], { home, env, local });
   expect(ran).toMatchObject(expected);
   expect(ended).toEqual([]);
+});
+
+test('stop --agents on the machine of a node names where its agents are stopped', async () => {
+  const local = {
+    loadConfig: async () => ({ get: (key: string) => (key === 'server.role' ? 'node' : home) }) as never,
+    holderOf: () => Promise.reject(new Error('it asked for the process')),
+  };
+  expect(await run(['stop', '--agents'], { home, local })).toMatchObject({
+    code: 1,
+    stderr: "svc: a node's agents are stopped on its plane: run svc agents stop there\n",
+  });
 });
 
 describe('login', () => {

@@ -80,7 +80,10 @@ function addStop(program: Command, context: Context): void {
     .option('--kill', 'kill the plane immediately (SIGKILL), as in a crash')
     .action(async (options: ApiOptions & { agents?: boolean; kill?: boolean; json?: boolean }) => {
       if (options.url !== undefined && !options.agents) throw usage('--url needs --agents');
-      const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
+      const config = await local.loadConfig(localFlags(options));
+      if (options.agents && config.get('server.role') === 'node')
+        throw failed("a node's agents are stopped on its plane: run svc agents stop there");
+      const data_dir = config.get('data_dir');
       if ((await local.holderOf(data_dir)) === null) throw failed(`no plane is running on ${data_dir}`);
       // Not SVC_URL, because it may name another plane, whose agents must not be stopped.
       const url = options.url ?? (await localUrl(context, options));

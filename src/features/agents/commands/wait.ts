@@ -12,7 +12,7 @@ import { isFinal } from '../rules.ts';
 import { type Followed, follow } from './follow.ts';
 
 export interface WaitOptions extends ShowOptions {
-  /** Milliseconds. */
+  /** Whole milliseconds, which `AbortSignal.timeout` needs. */
   timeout?: number;
   quiet?: boolean;
 }
@@ -94,7 +94,8 @@ export async function waitForEnd(
     now = await api.call('getAgent', { params: { agent_id: agent.id } });
   }
   if (now.status !== 'running') return now;
-  const left = options.timeout === undefined ? {} : { timeout: Math.max(0, until_ms - performance.now()) };
+  const left_ms = Math.ceil(Math.max(0, until_ms - performance.now()));
+  const left = options.timeout === undefined ? {} : { timeout: left_ms };
   return followToEnd(context, api, now, now.last_seq, { ...options, ...left, quiet: true });
 }
 
