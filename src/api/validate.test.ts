@@ -35,6 +35,7 @@ describe('creating an agent', () => {
     ['no command', { name: 'a' }, 'command is required'],
     ['an empty command', { name: 'a', command: '  ' }, 'command is required'],
     ['a command with NUL', { ...agent, command: 'a\0b' }, 'command must not contain NUL'],
+    ['two commands', { ...agent, argv: ['false'] }, 'command must not be given together with argv'],
     ['an empty argv', { name: 'a', argv: [] }, 'argv must not be empty'],
     ['an argv without a program', { name: 'a', argv: ['', 'x'] }, 'argv must begin with a program'],
     ['an argv of numbers', { name: 'a', argv: ['a', 1] }, 'argv[] must be a string'],
@@ -92,6 +93,16 @@ describe('creating an agent', () => {
       start: false,
     });
   });
+});
+
+test('accepts the two forms of one command that a record shows', () => {
+  const { createAgent, updateAgent } = routes;
+  const command = { command: "echo 'a b'", argv: ['echo', 'a b'] };
+  expect(refusal(createAgent.body, { name: 'a', ...command })).toBeNull();
+  expect(refusal(updateAgent.body, command)).toBeNull();
+  expect(refusal(updateAgent.body, { ...command, command: 'true' })?.message).toBe(
+    'command must not be given together with argv',
+  );
 });
 
 describe('other input', () => {

@@ -16,6 +16,7 @@ import {
 } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { MIB, limits as sharedLimits } from '../../base/limits.ts';
+import { showArgv } from '../../core/argv.ts';
 import { eventTypes, streamNames } from '../../core/event.ts';
 import { changeStatuses } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
@@ -327,6 +328,12 @@ const labels = dictionary(
 );
 const optionalText = z.string().nullable().default(null);
 
+/** Whether a body has at most one command. Records have both: there, `command` shows `argv`. */
+function hasOneCommand(body: { command?: string | null | undefined; argv?: string[] | null | undefined }) {
+  return !body.command?.trim() || !body.argv || body.command === showArgv(body.argv);
+}
+const ONE_COMMAND = { error: 'must not be given together with argv', path: ['command'] };
+
 export const createAgentBody = z
   .object({
     name,
@@ -375,6 +382,7 @@ export const createAgentBody = z
   .refine((body) => body.command?.trim() || body.argv || body.preset, {
     error: problems.commandRequired().message,
   })
+  .refine(hasOneCommand, ONE_COMMAND)
   .meta({
     id: 'CreateAgent',
     examples: [{ name: 'hello', workdir: '/path/inside/the/safe/paths', command: 'echo hello', start: true }],
@@ -511,16 +519,18 @@ export const agentRoutes = {
     summary: 'Update an agent',
     description:
       'You can change the name and labels at any time, and everything else only while the agent is not running. Archiving an agent deletes nothing: the CLI and the web UI leave it out of their lists until it is started again.',
-    body: z.object({
-      name: name.optional(),
-      labels: labels.optional(),
-      command: command.refine((text) => text.trim() !== '', { error: 'is required' }).optional(),
-      argv: argv.optional(),
-      env: env.optional(),
-      restart_policy: z.enum(restartPolicies).optional(),
-      permission_mode: permissionMode.optional(),
-      archived: z.boolean().optional(),
-    }),
+    body: z
+      .object({
+        name: name.optional(),
+        labels: labels.optional(),
+        command: command.refine((text) => text.trim() !== '', { error: 'is required' }).optional(),
+        argv: argv.optional(),
+        env: env.optional(),
+        restart_policy: z.enum(restartPolicies).optional(),
+        permission_mode: permissionMode.optional(),
+        archived: z.boolean().optional(),
+      })
+      .refine(hasOneCommand, ONE_COMMAND),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentRunning'],
