@@ -49,6 +49,31 @@ test('every operation lists its success response, token errors and fixed errors'
   }
 });
 
+test('every POST that creates, sends, starts or answers accepts an Idempotency-Key', () => {
+  const without = operationIds.filter(
+    (id) => routes[id].method === 'POST' && !(routes[id] as Route).idempotent,
+  );
+  // Without a token, or with the same effect when repeated.
+  expect(without.toSorted()).toEqual([
+    'ackMail',
+    'allowFolder',
+    'cancelTurn',
+    'changePassword',
+    'checkJoinPin',
+    'createJoinChallenge',
+    'finishPasskeyLogin',
+    'join',
+    'login',
+    'logout',
+    'refreshToken',
+    'routeReview',
+    'startPasskeyLogin',
+    'startPasskeyRegistration',
+    'stopAgent',
+    'stopAllAgents',
+  ]);
+});
+
 test('HEAD of every stream has the headers and errors of GET, and no body', () => {
   const heads = operationsOf(({ method }) => method === 'head');
   const streams = operationIds.filter((id) => (routes[id] as Route).raw === 'sse');

@@ -222,5 +222,6 @@ export const conversationRoutes = {
     unknown_fields: 'ignored',
     answers: { 200: configRecord },
     errors: ['agentNotFound', 'agentNotAcp', 'agentNotRunning', 'noSignIn', 'unknownAuthMethod', 'acpSilent'],
+    idempotent: true,
   }),
 };

@@ -301,6 +301,7 @@ export const nodeRoutes = {
     unknown_fields: 'refused',
     answers: { 200: bootstrapToken },
     errors: ['bootstrapConfigured'],
+    idempotent: true,
     secret_answer: true,
   }),
 };

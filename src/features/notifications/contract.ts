@@ -139,5 +139,6 @@ export const pushRoutes = {
       'Every device must subscribe again, which happens automatically when its user opens the web UI there. Until then, it gets no notifications.',
     unknown_fields: 'refused',
     answers: { 200: pushKey },
+    idempotent: true,
   }),
 };
