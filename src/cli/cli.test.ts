@@ -445,7 +445,7 @@ test('agents wait also waits for a start that is kept', async () => {
 test('agents wait --timeout waits for a running agent', async () => {
   const running = agentRecord({ status: 'running', session_id: 'ses_1' });
   const { env, close } = await openStream(running, [() => {}]);
-  onTestFinished(close);
+  onTestFinished(async () => void (await close()));
   expect(await run(['agents', 'wait', 'agt_1', '--timeout', '50ms'], { home, env })).toMatchObject({
     code: 124,
     stderr: 'svc: agent agt_1 is still running\n',

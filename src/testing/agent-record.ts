@@ -31,6 +31,7 @@ export function agentRecord(fields: Partial<Agent>): Agent {
     labels: {},
     env_keys: [],
     restart_policy: 'never',
+    restart_at: null,
     team_id: null,
     run_id: null,
     member_id: null,

@@ -89,6 +89,10 @@ export const agentRecord = z
       .array(z.string())
       .meta({ description: "Names of the agent's own variables; values are never returned." }),
     restart_policy: z.enum(restartPolicies),
+    restart_at: time.nullable().meta({
+      description:
+        'When the restart policy starts it again after a failure; null if it does not. A stop cancels that.',
+    }),
     team_id: id.nullable().meta({
       description: 'For an agent of a team: the team. `run_id` and `member_id` are its run and its member.',
     }),
@@ -609,7 +613,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Stop an agent and everything that it started',
     description:
-      'Sends SIGTERM, and SIGKILL after the grace period. Responds when the whole process tree is gone.',
+      'Sends SIGTERM, and SIGKILL after the grace period. Responds when the whole process tree is gone. If the restart policy has scheduled a restart (`restart_at`), cancels that instead.',
     body: z.object({ grace_seconds: graceSeconds() }),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { rfc3339 } from '../../base/clock.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import { limits } from './limits.ts';
@@ -39,6 +40,27 @@ test('a member of a team gets no restart policy, and one from an earlier release
   );
   await vi.waitFor(async () => expect(await timers()).toEqual([]), SOON);
   expect(await fixture.get(id)).toMatchObject({ status: 'failed', session_count: 1 });
+});
+
+test('a stop cancels the scheduled restart, which the record shows', async () => {
+  const { id, session_id } = await fixture.create({ restart_policy: 'on_failure', start: true });
+  expect((await fixture.get(id)).restart_at).toBeNull();
+  const scheduled = new Promise<number>((resolve) => {
+    const publish = fixture.core.records.publish.bind(fixture.core.records);
+    vi.spyOn(fixture.core.records, 'publish').mockImplementation(async (tx, agent_id) => {
+      await publish(tx, agent_id);
+      const { restart_at } = await fixture.core.records.mustFind(tx, agent_id);
+      if (restart_at !== null) resolve(restart_at);
+    });
+  });
+  fixture.node.sendFact(session_id!, ended(1));
+  const due_at = await scheduled;
+  expect(due_at).toBe(fixture.clock.now() + limits.restart_backoff_ms);
+  await vi.waitFor(async () => expect((await fixture.get(id)).restart_at).toBe(rfc3339(due_at)), SOON);
+  const stopped = await fixture.agents.stop(ANA, id, 0);
+  expect(stopped).toMatchObject({ status: 'failed', restart_at: null, session_count: 1 });
+  expect(await timers()).toEqual([]);
+  await expect(fixture.agents.stop(ANA, id, 0)).rejects.toThrow('agent is not running');
 });
 
 const timers = () =>

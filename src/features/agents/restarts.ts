@@ -1,12 +1,17 @@
-/** The restart policy: if a session of an `on_failure` agent fails, a timer restarts the agent, with growing delays. */
+/**
+ * The restart policy: if a session of an `on_failure` agent fails, a timer restarts the agent, with growing delays. A stop
+ * cancels it.
+ */
 
+import { rfc3339 } from '../../base/clock.ts';
 import { MAIN_NODE } from '../../core/node.ts';
+import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
-import { type AgentCore, SERVICE } from './core.ts';
+import { type AgentCore, type Principal, SERVICE } from './core.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
-import { findAgent, findSession, type SessionRow, updateAgent } from './queries/agents.ts';
+import { type AgentRow, findAgent, findSession, type SessionRow, updateAgent } from './queries/agents.ts';
 import { restartsOnFailure } from './records.ts';
 
 /** Schedules the restart after a failed session. The delay doubles each time, up to `limits.restart_backoff_ms_max`. */
@@ -21,10 +26,11 @@ export function restartFacts(core: AgentCore): FactHandlers {
       const ran_ms = session ? runTimeMs(session) : 0;
       const count = ran_ms > limits.restart_backoff_ms_max ? 0 : row.restart_count;
       const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);
-      updateAgent(tx, row.num, { restart_count: count + 1 });
-      await core.timers.set(tx, 'agent_restart', row.id, core.clock.now() + wait_ms, {
-        session_id: payload.session_id,
-      });
+      const now = core.clock.now();
+      updateAgent(tx, row.num, { restart_count: count + 1, updated_at: now });
+      const { session_id } = payload;
+      await core.timers.set(tx, 'agent_restart', row.id, now + wait_ms, { session_id });
+      await core.records.publish(tx, row.id);
     },
   };
 }
@@ -35,6 +41,29 @@ function runTimeMs({ started_at, ended_at }: Pick<SessionRow, 'started_at' | 'en
 }
 
 /**
+ * Cancels the restart that is scheduled for an agent. Returns true if nothing else is left to stop; false if no restart is
+ * scheduled, or a kept request must be withdrawn too. Throws what `find` throws.
+ */
+export async function cancelRestart(
+  { store, timers, records, clock, audit }: AgentCore,
+  find: (reader: Reader) => Promise<AgentRow>,
+  { user_id, ip }: Principal,
+): Promise<boolean> {
+  if ((await store.read(find)).restart_at === null) return false;
+  return store.write(async (tx) => {
+    const row = await find(tx);
+    const { id: agent_id, workdir, session_id, restart_at } = row;
+    if (restart_at === null) return false;
+    await timers.clear(tx, 'agent_restart', agent_id);
+    updateAgent(tx, row.num, { updated_at: clock.now() });
+    const details = { session_id, restart_at: rfc3339(restart_at) };
+    await audit.record(tx, { event: 'agent_stopped', agent_id, user_id, ip, workdir, details });
+    await records.publish(tx, agent_id);
+    return row.pending === null;
+  });
+}
+
+/**
  * Restarts the agent when its delay is over, unless it has been started, stopped or deleted in the meantime, or
  * agents can no longer run on its node.
  */
@@ -42,18 +71,28 @@ export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<Timer
   return {
     agent_restart: async (tx, timer) => {
       const row = await findAgent(tx, timer.ref);
-      const session = await findSession(tx, timer.payload.session_id);
-      if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
-      if (!restartsOnFailure(row)) return;
-      // A later request takes precedence.
-      if (row.pending !== null || core.deleting.has(row.id)) return;
-      if (core.starts.active) {
-        const due_at = core.clock.now() + limits.restart_backoff_ms;
-        return core.timers.set(tx, 'agent_restart', row.id, due_at, timer.payload);
+      if (!row) return;
+      if (await mayRestart(core, tx, row, timer.payload.session_id)) {
+        if (core.starts.active) {
+          const due_at = core.clock.now() + limits.restart_backoff_ms;
+          await core.timers.set(tx, 'agent_restart', row.id, due_at, timer.payload);
+        } else await lifecycle.enqueueStart(tx, row, SERVICE);
       }
-      if (row.node_id === MAIN_NODE && core.nodes.main_folders() === null) return;
-      await lifecycle.enqueueStart(tx, row, SERVICE);
+      updateAgent(tx, row.num, { updated_at: core.clock.now() });
       await core.records.publish(tx, row.id);
     },
   };
+}
+
+async function mayRestart(
+  core: AgentCore,
+  tx: Tx,
+  row: AgentRow,
+  failed_session_id: string,
+): Promise<boolean> {
+  const session = await findSession(tx, failed_session_id);
+  if (session?.state !== 'ended' || row.session_id !== session.id || !restartsOnFailure(row)) return false;
+  // A later request takes precedence.
+  if (row.pending !== null || core.deleting.has(row.id)) return false;
+  return row.node_id !== MAIN_NODE || core.nodes.main_folders() !== null;
 }

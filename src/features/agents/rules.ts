@@ -105,6 +105,8 @@ export interface Agent {
   labels: Record<string, string>;
   env_keys: string[];
   restart_policy: RestartPolicy;
+  /** When the restart policy starts it again after a failure; null if it does not. */
+  restart_at: string | null;
   team_id: string | null;
   run_id: string | null;
   member_id: string | null;

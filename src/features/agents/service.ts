@@ -42,6 +42,7 @@ import {
   updateSession,
 } from './queries/agents.ts';
 import { isLive } from './records.ts';
+import { cancelRestart } from './restarts.ts';
 import type { Agent, AgentStatus } from './rules.ts';
 import { changedColumns, type UpdateAgent } from './updating.ts';
 import { type Deleted, type Released, releaseWorktree } from './worktree-release.ts';
@@ -235,15 +236,17 @@ export class Agents {
   }
 
   /**
-   * Stops the agent and waits for its end. `grace_ms`: between TERM and KILL. Throws `agent is not running`, and
-   * `agent_processes_survived`. If the node does not answer, keeps the request and throws `node_unreachable`.
+   * Stops the agent and waits for its end, or cancels the restart that is scheduled after a failure. `grace_ms`: between TERM
+   * and KILL. Throws `agent is not running`, and `agent_processes_survived`. If the node does not answer, keeps the request and
+   * throws `node_unreachable`.
    */
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
     const find = this.#findOperable(caller, agent_id);
     const request = { kind: 'stop', principal: toPrincipal(caller), grace_ms } as const;
-    await this.#pending.request(find, request, () =>
-      this.#lifecycle.stopAndWait(find, request.principal, grace_ms),
-    );
+    if (!(await cancelRestart(this.#core, find, request.principal)))
+      await this.#pending.request(find, request, () =>
+        this.#lifecycle.stopAndWait(find, request.principal, grace_ms),
+      );
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
@@ -330,7 +333,11 @@ export class Agents {
       const found = await find(tx);
       if (isLive(found) && !options.force) throw problems.agentRunning();
       // The restart policy must not start it while its folder is removed.
-      await timers.clear(tx, 'agent_restart', agent_id);
+      if (found.restart_at !== null) {
+        await timers.clear(tx, 'agent_restart', agent_id);
+        updateAgent(tx, found.num, { updated_at: this.#core.clock.now() });
+        await this.#core.records.publish(tx, agent_id);
+      }
       return found;
     });
     const principal = toPrincipal(caller);

@@ -107,6 +107,14 @@ test('refuses starts meanwhile, and no longer if an agent cannot be stopped', as
   expect((await start()).status).toBe('running');
 });
 
+test('cancels scheduled restarts', async () => {
+  const { id } = await fixture.create({ restart_policy: 'on_failure', start: true });
+  fixture.node.end((await fixture.get(id)).session_id!, 1);
+  await vi.waitFor(async () => expect(await timers()).toHaveLength(1), SOON);
+  expect(await stopAll()).toEqual({ stopped: 1, still_running: [] });
+  expect(await timers()).toEqual([]);
+});
+
 test('a restart that is due meanwhile waits', async () => {
   const { id } = await fixture.create({ restart_policy: 'on_failure', start: true });
   const { session_id } = await fixture.get(id);

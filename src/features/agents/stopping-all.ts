@@ -4,7 +4,7 @@ import { Problem, problems } from '../../core/problem.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AgentCore } from './core.ts';
 import { limits } from './limits.ts';
-import { liveAgentIds } from './queries/agents.ts';
+import { liveAgentIds, restartingAgentIds } from './queries/agents.ts';
 import type { Agents } from './service.ts';
 
 export interface AllStopped {
@@ -14,7 +14,7 @@ export interface AllStopped {
 }
 
 /**
- * Stops all agents, also those that are starting. Meanwhile no agent starts, so a run or a restart policy cannot replace a
+ * Stops all agents, also those that are starting, and cancels scheduled restarts. Meanwhile no agent starts, so a run or a restart policy cannot replace a
  * stopped one; if all were stopped, none starts for `limits.start_pause_ms` after that. `grace_ms`: between TERM and KILL.
  */
 export async function stopAllAgents(
@@ -46,6 +46,8 @@ export async function stopAllAgents(
       live = await listLive();
       open = live.filter((agent_id) => !errors.has(agent_id));
     }
+    // The next plane must not start them either.
+    await Promise.all((await core.store.read(restartingAgentIds)).map(stop));
     return live.length === 0;
   });
   const still_running = live.map((agent_id) => ({

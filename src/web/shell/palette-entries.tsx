@@ -29,6 +29,7 @@ import { hasOpenTurn } from '../screens/agent/turn.ts';
 import { useAgentAct } from '../screens/agents/actions.ts';
 import { useArchive } from '../screens/agents/archive.tsx';
 import { isArchived } from '../screens/agents/order.ts';
+import { canStop } from '../ui/agent-state.ts';
 import { Kbd } from '../ui/kbd.tsx';
 import { AgentStatus, Status } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
@@ -142,7 +143,7 @@ function useThisAgent(agents: readonly AgentRecord[]): Group {
       icon: running ? <RotateCw aria-hidden /> : <Play aria-hidden />,
       act: () => act.mutate(running ? 'restart' : 'start'),
     },
-    running && {
+    canStop(agent) && {
       key: 'stop',
       label: 'Stop agent',
       icon: <Square aria-hidden />,

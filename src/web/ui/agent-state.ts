@@ -43,6 +43,11 @@ export function agentState(agent: StateFields): AgentState {
   }
 }
 
+/** Whether there is something to stop: the agent, or its restart after a failure. */
+export function canStop({ status, restart_at }: Pick<AgentRecord, 'status' | 'restart_at'>): boolean {
+  return status === 'running' || restart_at !== null;
+}
+
 /** The status in the API, for the tooltip and for screen readers. */
 export function apiStatus({ status, activity }: Pick<StateFields, 'status' | 'activity'>): string {
   return activity === null ? status : `${status}, ${activity.replace('_', ' ')}`;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { agentRecord } from '../../../testing/agent-record.ts';
+import { agentRecord, time } from '../../../testing/agent-record.ts';
 import type { Agent } from '../rules.ts';
 import { formatStatus } from './agent-get.ts';
 
@@ -8,6 +8,7 @@ test.each<[Partial<Agent>, string]>([
   [{ status: 'running', activity: 'idle' }, 'running (idle)'],
   [{ status: 'running', activity: 'needs_you', needs_you: 'permission' }, 'running (needs_you)'],
   [{ status: 'failed', exit_code: 2 }, 'failed (2)'],
+  [{ status: 'failed', exit_code: 2, restart_at: time }, 'failed (2, will restart)'],
   [{ status: 'failed', exit_signal: 'SIGKILL' }, 'failed (SIGKILL)'],
   [{ status: 'failed', reason: 'spawn_failed' }, 'failed (spawn_failed)'],
   [{ status: 'completed' }, 'completed'],

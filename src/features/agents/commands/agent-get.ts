@@ -9,14 +9,22 @@ import { type OutputOptions, partsText, printRecord } from '../../../cli/output.
 export function formatStatus(
   agent: Pick<
     AgentRecord,
-    'status' | 'activity' | 'needs_you' | 'stopped_by_run' | 'exit_signal' | 'exit_code' | 'reason'
+    | 'status'
+    | 'activity'
+    | 'needs_you'
+    | 'stopped_by_run'
+    | 'exit_signal'
+    | 'exit_code'
+    | 'reason'
+    | 'restart_at'
   >,
 ): string {
   if (agent.needs_you !== null) return `${agent.status} (needs_you)`;
   if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
   if (agent.stopped_by_run !== null) return `run ${agent.stopped_by_run}`;
   if (agent.status !== 'failed') return agent.status;
-  return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;
+  const why = agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason);
+  return `failed (${why}${agent.restart_at === null ? '' : ', will restart'})`;
 }
 
 export function addGet(agents: Command, context: Context): void {

@@ -21,6 +21,8 @@ export type AgentRow = Selectable<Tables['agents']> & {
   pending_reviews: number | null;
   pending_elicitations: number | null;
   pending_questions: number | null;
+  /** When the restart policy starts it again; null if it does not. */
+  restart_at: number | null;
   team_id: string | null;
   run_id: string | null;
 };
@@ -41,7 +43,16 @@ export function agentQuery(sql: Reader['sql']) {
       pendingReviews(eb).as('pending_reviews'),
       pendingElicitations(eb).as('pending_elicitations'),
       pendingQuestions(eb).as('pending_questions'),
+      restartTime(eb).as('restart_at'),
     ]);
+}
+
+function restartTime(eb: ExpressionBuilder<Tables, 'agents'>) {
+  return eb
+    .selectFrom('timers')
+    .select('timers.due_at')
+    .where('timers.kind', '=', sql.lit('agent_restart'))
+    .whereRef('timers.ref', '=', 'agents.id');
 }
 
 function lastEventTime(eb: ExpressionBuilder<Tables, 'agents'>) {
@@ -169,6 +180,12 @@ export async function liveAgentIds(reader: Reader): Promise<string[]> {
   const live = reader.sql.selectFrom('sessions').select('id').where('state', '<>', 'ended');
   const agents = reader.sql.selectFrom('agents').select('id').where('session_id', 'in', live).orderBy('num');
   return (await reader.all(agents)).map(({ id }) => id);
+}
+
+/** Ids of all agents that the restart policy will start again. */
+export async function restartingAgentIds(reader: Reader): Promise<string[]> {
+  const timers = reader.sql.selectFrom('timers').select('ref').where('kind', '=', 'agent_restart');
+  return (await reader.all(timers)).map(({ ref }) => ref);
 }
 
 /** The running agent of a run's member. If an earlier one is still running too, the newest. */
@@ -323,6 +340,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     labels: JSON.parse(row.labels),
     env_keys: Object.keys(JSON.parse(row.env)),
     restart_policy: row.restart_policy,
+    restart_at: rfc3339OrNull(row.restart_at),
     team_id: row.team_id,
     run_id: row.run_id,
     member_id: row.member_id,

@@ -6,6 +6,7 @@ import { type MouseEventHandler, useEffect, useRef, useState } from 'react';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
+import { canStop } from '../../ui/agent-state.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
@@ -49,12 +50,12 @@ export function AgentActions({
       <Menu
         trigger={<IconButton label="More" icon={<Ellipsis aria-hidden />} />}
         items={[
-          running &&
-            is_acp && {
+          canStop(agent) &&
+            (is_acp || !running) && {
               label: 'Stop agent',
               icon: <Square />,
               onSelect: () => act.mutate('stop'),
-              hint: 'Ends the process and everything it started',
+              hint: running ? 'Ends the process and everything it started' : 'Cancels the restart',
             },
           running && { label: 'Restart', icon: <RotateCw />, onSelect: () => act.mutate('restart') },
           { label: 'Edit name and labels', icon: <Tag />, onSelect: () => setDialog('change') },

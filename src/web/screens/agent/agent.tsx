@@ -20,7 +20,7 @@ import { Clock } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { firstByAgent } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
-import { Branch, Place } from '../agents/facts.tsx';
+import { Branch, Place, RestartsIn } from '../agents/facts.tsx';
 import { listedAgents, neighborOf } from '../agents/last-list.ts';
 import { describeEnd, getProgram } from '../agents/order.ts';
 import { AgentActions } from './agent-actions.tsx';
@@ -90,6 +90,7 @@ function Shown({
           {agent.status === 'failed' && (
             <span className="font-normal text-base text-failed tracking-normal max-md:hidden">
               {describeEnd(agent)}
+              {agent.restart_at && <RestartsIn at={agent.restart_at} />}
             </span>
           )}
         </span>

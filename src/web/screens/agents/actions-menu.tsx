@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { FileText, Play, RotateCw, Square } from 'lucide-react';
 import type { HTMLAttributes, ReactElement } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
+import { canStop } from '../../ui/agent-state.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { useAgentAct } from './actions.ts';
 import { useArchive } from './archive.tsx';
@@ -23,7 +24,7 @@ export default function ActionsMenu({
       starts_open
       trigger={trigger}
       items={[
-        is_running && {
+        canStop(agent) && {
           label: 'Stop',
           icon: <Square aria-hidden />,
           disabled: act.isPending,

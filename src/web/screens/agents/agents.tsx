@@ -18,6 +18,7 @@ import { useUnread } from '../../api/seen.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch, AgentTab } from '../../router.tsx';
 import type { RowKeys } from '../../shell/list-keys.ts';
+import { canStop } from '../../ui/agent-state.ts';
 import { Button, buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
 import { pillClass } from '../../ui/chip.tsx';
 import { cx } from '../../ui/cx.ts';
@@ -138,7 +139,7 @@ function useStopOrStart(): (row: HTMLElement) => void {
     (row) => {
       const agent = queries.getQueryData(agentsQuery.queryKey)?.find(({ id }) => id === row.dataset.row);
       if (!agent) return;
-      const act = agent.status === 'running' ? 'stop' : 'start';
+      const act = canStop(agent) ? 'stop' : 'start';
       const offer = `${act} ${agent.id}`;
       const { current: first } = offered;
       const at = performance.now();

@@ -4,9 +4,10 @@ import { Ellipsis, GitBranch, Play, RotateCw, Square } from 'lucide-react';
 import { lazy, Suspense, useState } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
+import { canStop } from '../../ui/agent-state.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
 import { useReplacedGuard } from '../../ui/replaced.ts';
-import { Clock, ShortAgo } from '../../ui/time.tsx';
+import { Clock, ShortAgo, spanText, useNow } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { costText, usedPercent } from '../../ui/usage.ts';
 import { linkLabels, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
@@ -98,6 +99,7 @@ export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingI
     return (
       <>
         <span className="text-failed">{end}</span>
+        {agent.restart_at && <RestartsIn at={agent.restart_at} />}
         {summary.now && <span className="font-mono">{`${end && ' · '}${escapeHidden(summary.now)}`}</span>}
       </>
     );
@@ -107,6 +109,11 @@ export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingI
   return agent.protocol === 'acp' ? null : (
     <span className="font-mono">{escapeHidden(agent.command.split('\n', 1)[0]!)}</span>
   );
+}
+
+/** After how the agent ended. */
+export function RestartsIn({ at }: { at: string }) {
+  return ` · restarts in ${spanText(Date.parse(at) - useNow())}`;
 }
 
 const SEGMENTS_MAX = 8;
@@ -224,9 +231,9 @@ function MoreActions({ agent }: { agent: AgentRecord }) {
 
 function StartOrStop({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
-  const is_running = agent.status === 'running';
-  const guard = useReplacedGuard(is_running ? 'stop' : 'start', act.isPending);
-  if (is_running) {
+  const stops = canStop(agent);
+  const guard = useReplacedGuard(stops ? 'stop' : 'start', act.isPending);
+  if (stops) {
     return (
       <IconButton
         label={`Stop ${agent.name}`}
