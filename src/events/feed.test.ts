@@ -140,3 +140,28 @@ test('a follower gets what is committed right after it has the first frame', asy
   stop.abort();
   await frames.return(undefined);
 });
+
+test('announces to current followers what they may see, without storing it', async () => {
+  await tell('usr_1', 'a');
+  const announced = (owner_id: string, id: string) => ({
+    owner_id,
+    team_num: null,
+    agent_id: id,
+    record: { id },
+  });
+  feed.announce('activity', 'agents', [announced('usr_1', 'early')]);
+  const following = follow('usr_1', { after: 0 }, 2);
+  await expect.poll(() => feed.hasFollowers).toBe(true);
+  // The follower has begun when it has received the stored record.
+  await sleep(50);
+  feed.announce('activity', 'agents', [announced('usr_1', 'x'), announced('usr_2', 'y')]);
+  const [stored, activity] = await following;
+  expect(stored).toMatchObject({ id: 1, event: 'agent' });
+  expect(activity).toMatchObject({ id: 1, event: 'activity', data: { agents: [{ id: 'x' }] } });
+  const later = follow('usr_1', { after: 0 }, 2);
+  await tell('usr_1', 'b');
+  expect((await later).map(({ id, event }) => [id, event])).toEqual([
+    [1, 'agent'],
+    [2, 'agent'],
+  ]);
+});

@@ -6,6 +6,9 @@
  *
  * Committed entries are published from memory. If transactions overlap, an entry may be committed before one with a lower
  * number. It then waits until the lower numbers are settled, so that no follower skips or repeats an entry.
+ *
+ * Announcements are for what changes all the time. They are not stored and have no number: they repeat the position of the
+ * follower, like heartbeats.
  */
 import { sleep, Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -31,6 +34,18 @@ export interface Audience {
 interface Entry extends Audience {
   id: number;
   frame: Buffer;
+}
+
+/** Part of an announcement, for those who may see it. */
+export interface Announced extends Audience {
+  record: Record<string, unknown>;
+}
+
+interface Announcement {
+  ts: number;
+  kind: string;
+  field: string;
+  items: readonly { audience: Audience; json: string }[];
 }
 
 export interface FeedOptions {
@@ -78,6 +93,7 @@ export class Feed {
   readonly #early = new Map<number, Entry>();
   #early_bytes = 0;
   #settling = false;
+  #announcement: Announcement | null = null;
   #closed = false;
   readonly #trimming: NodeJS.Timeout;
 
@@ -128,6 +144,22 @@ export class Feed {
     });
   }
 
+  get hasFollowers(): boolean {
+    return this.#wakes.size > 0;
+  }
+
+  /**
+   * Sends one frame to each current follower: `items` that the follower may see, as the list `field`. A slow follower gets only
+   * the latest announcement.
+   */
+  announce(kind: string, field: string, items: readonly Announced[]): void {
+    this.#announcement = {
+      ...{ ts: this.#clock.now(), kind, field },
+      items: items.map(({ record, ...audience }) => ({ audience, json: JSON.stringify(record) })),
+    };
+    for (const wake of this.#wakes) wake.notify();
+  }
+
   /** SSE frames of the entries after `position` (or of new entries) that `canSee` allows. */
   async *follow(
     canSee: (audience: Audience) => boolean,
@@ -140,6 +172,7 @@ export class Feed {
       const { newest, trimmed } = await this.#readBounds();
       // Before the first frame: the client reads the lists when it arrives, and must not miss what is committed meanwhile.
       const wanted = typeof position === 'object' && 'after' in position ? position.after : this.#head;
+      let announced = this.#announcement;
       yield retryFrame;
       let cursor = wanted;
       if (wanted > newest || wanted < trimmed) {
@@ -152,6 +185,11 @@ export class Feed {
         if (performance.now() >= heartbeat_at) {
           heartbeat_at = performance.now() + this.#heartbeat_ms;
           yield heartbeatFrame(cursor, this.#clock.now());
+        }
+        if (this.#announcement !== null && announced !== this.#announcement) {
+          announced = this.#announcement;
+          const frame = announcementFrame(cursor, announced, canSee);
+          if (frame !== null) yield frame;
         }
         if (cursor >= this.#head) {
           await wake.wait(heartbeat_at - performance.now(), signal);
@@ -310,6 +348,18 @@ export class Feed {
 export function entryFrame(id: number, ts_ms: number, kind: string, record: string): Buffer {
   const data = `{"type":${JSON.stringify(kind)},"ts":${ts_ms / 1000},"record":${record}}`;
   return keptText(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);
+}
+
+/** Null if there is nothing that the follower may see. */
+function announcementFrame(
+  cursor: number,
+  { ts, kind, field, items }: Announcement,
+  canSee: (audience: Audience) => boolean,
+): Buffer | null {
+  const seen = items.flatMap(({ audience, json }) => (canSee(audience) ? [json] : []));
+  if (seen.length === 0) return null;
+  const data = `{"type":"${kind}","ts":${ts / 1000},"${field}":[${seen.join(',')}]}`;
+  return Buffer.from(`id: ${cursor}\nevent: ${kind}\ndata: ${data}\n\n`);
 }
 
 async function readBounds(reader: Reader): Promise<{ newest: number; trimmed: number }> {

@@ -57,6 +57,7 @@ export class EventLog {
   /** Tails exist only for agents with followers. */
   readonly #tails = new Map<string, Tail>();
   readonly #unsubscribe: (() => void)[];
+  readonly #listeners = new Set<(agent_num: number) => void>();
 
   constructor(options: EventLogOptions) {
     this.#store = options.store;
@@ -96,6 +97,12 @@ export class EventLog {
     });
     const deleted = this.#store.wakes.on('deleted_logs', (agent_num) => this.#deleted(agent_num));
     this.#unsubscribe = [ingested, deleted];
+  }
+
+  /** Calls `listener` after each commit of events, with the agent's `num`. Returns a function that ends this. */
+  onAppended(listener: (agent_num: number) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   /** Starts sealing, retention and indexing in the background. */
@@ -225,6 +232,7 @@ export class EventLog {
   #grew({ agent_num, bytes }: Pick<Appended, 'agent_num' | 'bytes'>): void {
     this.#maintenance.grew(agent_num, bytes);
     this.#search.touch(agent_num);
+    for (const listener of this.#listeners) listener(agent_num);
   }
 
   #tail({ id, num }: AgentRef): Tail {

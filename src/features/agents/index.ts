@@ -2,6 +2,7 @@
 import { MAIN_NODE, type Node, type NodeSink } from '../../core/node.ts';
 import { Ingest } from '../../events/ingest/ingest.ts';
 import type { Core, Feature } from '../feature.ts';
+import { ActivityFeed } from './activity.ts';
 import { nodeSink } from './adoption.ts';
 import { type AgentCore, agentCore } from './core.ts';
 import { Forgetting } from './forgetting.ts';
@@ -58,6 +59,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
   const pending = new Pending(own, lifecycle);
   const forgetting = new Forgetting(own, reconciler);
   const agents = new Agents(own, lifecycle, pending);
+  const activity = new ActivityFeed(core);
   return {
     name: 'agents',
     core: own,
@@ -85,6 +87,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       await main.attach(sink);
     },
     close: async () => {
+      activity.close();
       own.summaries.close();
       await main.detach();
       await ingest.close();

@@ -32,6 +32,8 @@ export const limits = {
   failure_lines: 5,
   /** Shortest time between two changes of a session's progress, unless its agent's state changes too. */
   progress_interval_ms: 1_000,
+  /** Interval at which the fleet feed announces when agents last wrote to their logs. */
+  activity_interval_ms: 15_000,
   /** Time after which a failed measurement of an agent's changes is repeated. */
   measure_again_ms: 5_000,
   /** How many times a failed measurement of an agent's changes is repeated. */

@@ -177,3 +177,14 @@ test('a query with an answer is read again once', async () => {
   await settled();
   expect(answers).toHaveLength(1);
 });
+
+test('agents that write to their logs are shown as active', () => {
+  const row = (id: string, activity: string) => ({ id, activity, last_event_at: '2026-01-01T00:00:00.000Z' });
+  queries.setQueryData(['agents'], [row('a', 'quiet'), row('b', 'working')]);
+  const agents = [{ id: 'a', last_event_at: '2026-01-01T00:01:00.000Z' }];
+  applyFrame(queries, { id: '1', event: 'activity', data: { type: 'activity', agents } } as never);
+  expect(queries.getQueryData(['agents'])).toEqual([
+    { ...agents[0], activity: 'working' },
+    row('b', 'working'),
+  ]);
+});

@@ -29,6 +29,7 @@ const refetched: Record<string, readonly CacheKey[]> = {
 };
 
 export function applyFrame(queries: QueryClient, frame: Frame): void {
+  if (frame.event === 'activity') applyActivity(queries, frame.data.agents as LastEvent[]);
   const record = frame.data.record as Row | undefined;
   if (!record) return;
   // Before the steps: it reads their list as it was.
@@ -50,6 +51,27 @@ export function applyFrame(queries: QueryClient, frame: Frame): void {
     put(queries, one, () =>
       queries.setQueryData<Row>(one, (known) => (known && isOlder(record, known) ? known : record)),
     );
+  }
+}
+
+interface LastEvent {
+  id: string;
+  last_event_at: string;
+}
+
+/** Agents wrote to their logs, which does not change their records otherwise. */
+function applyActivity(queries: QueryClient, agents: readonly LastEvent[]): void {
+  const times = new Map(agents.map(({ id, last_event_at }) => [id, last_event_at]));
+  const updated = (row: Row): Row => {
+    const last_event_at = times.get(String(row.id));
+    if (last_event_at === undefined || last_event_at <= String(row.last_event_at ?? '')) return row;
+    return { ...row, last_event_at, ...(row.activity === 'quiet' && { activity: 'working' }) };
+  };
+  const list = keys.agents;
+  put(queries, list, () => queries.setQueryData<Row[]>(list, (rows) => rows?.map(updated)));
+  for (const { id } of agents) {
+    const one = keys.agent(id);
+    put(queries, one, () => queries.setQueryData<Row>(one, (row) => row && updated(row)));
   }
 }
 

@@ -55,7 +55,8 @@ function restartTime(eb: ExpressionBuilder<Tables, 'agents'>) {
     .whereRef('timers.ref', '=', 'agents.id');
 }
 
-function lastEventTime(eb: ExpressionBuilder<Tables, 'agents'>) {
+/** When the newest event of an agent's log was written, in Unix milliseconds; null before the first. */
+export function lastEventTime(eb: ExpressionBuilder<Tables, 'agents'>) {
   return eb
     .selectFrom('events')
     .select('events.ts')
