@@ -546,7 +546,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Delete an agent',
     description:
-      'A worktree with uncommitted or unpushed work is kept; the response is then 200 and names the worktree, which `GET /api/worktrees` lists from then on. With `forget`, root can delete the record of an agent whose machine is gone, without contacting the node; the response lists what stays on the machine. If the node comes back, svc ends the sessions of the agent there.',
+      'A worktree with uncommitted or unpushed work is kept; the response is then 200 and names the worktree, which `GET /api/worktrees` lists from then on. It is also 200 if the last session left processes running (`on_exit: keep`). With `forget`, root can delete the record of an agent whose machine is gone, without contacting the node; the response lists what stays on the machine. If the node comes back, svc ends the sessions of the agent there.',
     query: z.object({
       force: queryFlag.optional().meta({ description: 'Stop the agent first if it is running.' }),
       delete_worktree: queryFlag
@@ -572,6 +572,13 @@ export const agentRoutes = {
             .object({ branch: z.string(), reason: z.string() })
             .optional()
             .meta({ description: 'The branch, if only the worktree was removed.' }),
+          leftovers: z
+            .array(z.object({ pid: z.int(), command: z.string() }))
+            .optional()
+            .meta({
+              description:
+                'The processes that its last session left running, with `on_exit: keep`. svc neither ends them nor checks whether they still run.',
+            }),
           left_behind: leftBehindRecord.optional().meta({ description: 'With `forget`.' }),
         })
         .meta({ id: 'AgentDeleted' }),

@@ -1,6 +1,7 @@
 /** What the deletion of an agent would do with its worktree, and what would be lost. Changes nothing. */
 import type { ChangedFile } from '../../core/node.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
+import type { Leftover } from '../../core/session.ts';
 import type { Reader } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AgentCore } from './core.ts';
@@ -16,8 +17,10 @@ export interface DeleteOptions {
   delete_worktree: boolean;
 }
 
-/** What a deletion would do with the worktree of an agent. Neither is set if svc did not create the folder. */
+/** What a deletion would do with the worktree of an agent, and what it leaves. No worktree if svc did not create the folder. */
 export interface DeletionPreview {
+  /** See `Deleted.leftovers`; only if there are any. */
+  leftovers?: Leftover[];
   worktree_kept?: { workdir: string; reason: string };
   worktree_removed?: {
     workdir: string;
@@ -42,7 +45,9 @@ export async function previewDeletion(
   await core.nodes.get(node_id).reach();
   const row = await core.store.read(find);
   if (isLive(row) && !force) throw problems.agentRunning();
-  return previewRelease(core, row, delete_worktree);
+  const leftovers: Leftover[] = JSON.parse(row.leftovers);
+  const preview = await previewRelease(core, row, delete_worktree);
+  return leftovers.length > 0 ? { leftovers, ...preview } : preview;
 }
 
 /** Reports what `releaseWorktree` would do. */

@@ -366,3 +366,15 @@ test('a stop succeeds if the session ends while the link breaks', async () => {
   await fixture.agents.start(ANA, agent.id, null);
   expect((await fixture.agents.restart(ANA, agent.id, 0, null)).status).toBe('running');
 });
+
+test('a deletion names the processes that the last session left running', async () => {
+  const { id, session_id } = await fixture.create({ on_exit: 'keep', start: true });
+  const leftovers = [{ pid: 4711, command: 'sleep 1000' }];
+  const end = ended(0);
+  if (end.kind === 'ended') end.end.leftovers = leftovers;
+  node.sendFact(session_id!, end);
+  await fixture.until(id, 'completed');
+  const options = { force: false, delete_worktree: false };
+  expect(await fixture.agents.previewDeletion(ANA, id, options)).toEqual({ leftovers });
+  expect(await fixture.agents.delete(ANA, id, options)).toMatchObject({ leftovers });
+});

@@ -384,7 +384,7 @@ export class Agents {
     force: boolean,
   ): Promise<Released> {
     const released = await releaseWorktree(this.#core, row, force);
-    const { worktree_kept, branch_kept, was_last } = released;
+    const { worktree_kept, branch_kept, leftovers, was_last } = released;
     if (worktree_kept && was_last) await this.#core.summaries.measureNow(row.id);
     await this.#core.store.write(async (tx) => {
       const now = await find(tx);
@@ -395,6 +395,7 @@ export class Agents {
         name: now.name,
         ...(worktree_kept && { worktree_kept: worktree_kept.reason }),
         ...(branch_kept && { branch_kept: branch_kept.reason }),
+        ...(leftovers.length > 0 && { leftovers }),
       });
     });
     return released;

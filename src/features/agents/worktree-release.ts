@@ -1,5 +1,6 @@
 /** What happens to an agent's worktree when the agent is deleted. */
 import type { Worktree } from '../../core/node.ts';
+import type { Leftover } from '../../core/session.ts';
 import type { AgentCore } from './core.ts';
 import { ownsWorktree } from './placement.ts';
 import { type AgentRow, agentsOfWorktree } from './queries/agents.ts';
@@ -9,6 +10,8 @@ export interface Deleted {
   worktree_kept: { workdir: string; reason: string } | null;
   /** Set if the worktree was removed, but not its branch. */
   branch_kept: { branch: string; reason: string } | null;
+  /** Processes that the last session left running, with `on_exit: keep`. They may have ended since then. */
+  leftovers: Leftover[];
 }
 
 /** What became of the worktree of a deleted agent. */
@@ -21,7 +24,8 @@ export interface Released extends Deleted {
 export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boolean): Promise<Released> {
   const { workdir, node_id, worktree_branch: branch } = row;
   const worktree = worktreeOf(row);
-  const nothing: Released = { worktree_kept: null, branch_kept: null, was_last: true };
+  const leftovers: Leftover[] = JSON.parse(row.leftovers);
+  const nothing: Released = { worktree_kept: null, branch_kept: null, leftovers, was_last: true };
   if (row.worktree_mode !== 'create_worktree') return { ...nothing, was_last: false };
   const others = await whyOfOthers(core, row);
   if (others !== null) {

@@ -309,7 +309,8 @@ function addDelete(agents: Command, context: Context): void {
 
 type AgentDeletion = NonNullable<Answer<RouteOf<'deleteAgent'>>>;
 
-function deletionLines({ id, worktree_kept, branch_kept, left_behind }: AgentDeletion): string[] {
+function deletionLines(deletion: AgentDeletion): string[] {
+  const { id, worktree_kept, branch_kept, left_behind } = deletion;
   return [
     `deleted ${id}`,
     ...(worktree_kept
@@ -319,11 +320,17 @@ function deletionLines({ id, worktree_kept, branch_kept, left_behind }: AgentDel
         ]
       : []),
     ...(branch_kept ? [`kept branch ${branch_kept.branch}: ${branch_kept.reason}`] : []),
+    ...leftoverLines(deletion),
     ...(left_behind ? leftBehindLines([left_behind]) : []),
   ];
 }
 
-function previewLines({ id, worktree_kept, worktree_removed, left_behind }: AgentDeletion): string[] {
+function leftoverLines({ leftovers = [] }: AgentDeletion): string[] {
+  return leftovers.map(({ pid, command }) => `its last session left process ${pid} running: ${command}`);
+}
+
+function previewLines(deletion: AgentDeletion): string[] {
+  const { id, worktree_kept, worktree_removed, left_behind } = deletion;
   const lines = [`would delete ${id}`];
   if (worktree_kept) lines.push(`would keep ${worktree_kept.workdir}: ${worktree_kept.reason}`);
   if (worktree_removed) {
@@ -332,6 +339,7 @@ function previewLines({ id, worktree_kept, worktree_removed, left_behind }: Agen
     for (const { status, path } of uncommitted ?? []) lines.push(`  ${status.replaceAll('_', ' ')} ${path}`);
     if (truncated) lines.push('  the list is incomplete: there are more files');
   }
+  lines.push(...leftoverLines(deletion));
   if (left_behind) lines.push(...leftBehindLines([left_behind]));
   return lines;
 }

@@ -70,12 +70,14 @@ export function agentHandlers(
       const { force = false, delete_worktree = false, forget = false, dry_run = false } = query;
       if (forget) return { id, left_behind: await forgetting.forget(caller, id, { dry_run }) };
       if (dry_run) return { id, ...(await agents.previewDeletion(caller, id, { force, delete_worktree })) };
-      const { worktree_kept, branch_kept } = await agents.delete(caller, id, { force, delete_worktree });
-      if (!worktree_kept && !branch_kept) return undefined;
+      const options = { force, delete_worktree };
+      const { worktree_kept, branch_kept, leftovers } = await agents.delete(caller, id, options);
+      if (!worktree_kept && !branch_kept && leftovers.length === 0) return undefined;
       return {
         id,
         ...(worktree_kept && { worktree_kept }),
         ...(branch_kept && { branch_kept }),
+        ...(leftovers.length > 0 && { leftovers }),
       };
     },
     startAgent: ({ caller, params, idempotency_key }) =>

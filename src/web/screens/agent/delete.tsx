@@ -58,6 +58,7 @@ export function DeleteAgent({
         ) : (
           <p>The folder it works in is not changed.</p>
         )}
+        <Leftovers leftovers={agent.leftovers} />
         <ActionError error={remove.error ?? preview.error} />
         <div className="flex justify-end gap-2">
           <Button variant="quiet" onClick={onClose}>
@@ -169,6 +170,23 @@ function Fate({
       {uncommitted && uncommitted.length > 0 && <Uncommitted files={uncommitted} truncated={truncated} />}
       {lost !== null && children}
     </>
+  );
+}
+
+/** Processes that svc does not end. */
+function Leftovers({ leftovers }: Pick<AgentRecord, 'leftovers'>) {
+  if (leftovers.length === 0) return null;
+  return (
+    <div>
+      <p>Its last session left these processes running, which svc does not end:</p>
+      <ul className="text-sm">
+        {leftovers.map(({ pid, command }) => (
+          <li key={pid} className="break-words">
+            {pid} <bdi className="font-mono">{escapeHidden(command)}</bdi>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
