@@ -1,27 +1,21 @@
 /** The form for a command with a value: an output, an answer, or an error text. The text is a draft until it is sent. */
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { errorMessage } from '../api/client.ts';
 import { Button } from './button.tsx';
 import { unlessSent, useDraft } from './drafts.ts';
 import { Field, inputClass } from './field.tsx';
 import { isModEnter, MOD } from './keys.ts';
 import { useOnline } from './online.ts';
-import { readValue } from './values.ts';
-
-export interface CommandInput {
-  output?: unknown;
-  error_text?: string;
-  input?: unknown;
-}
+import { type CommandInput, readCommandInput, type ValueCommand } from './values.ts';
 
 const texts = {
   complete: { label: 'Output', button: 'Complete', busy: 'Completing…', variant: 'primary' },
   fail: { label: 'Error text', button: 'Fail', busy: 'Failing…', variant: 'danger' },
   resume: { label: 'Answer', button: 'Send answer', busy: 'Sending…', variant: 'primary' },
-} as const;
+} as const satisfies Record<ValueCommand, object>;
 
 interface CommandFormProps {
-  command: keyof typeof texts;
+  command: ValueCommand;
   /** The key of the draft. */
   draft: string;
   busy: boolean;
@@ -32,10 +26,11 @@ interface CommandFormProps {
 
 export function CommandForm({ command, draft, busy, error, onSend }: CommandFormProps) {
   const online = useOnline();
+  const field = useRef<HTMLTextAreaElement>(null);
   const { text, setText, is_json, setJson, fault, send } = useCommandText(command, draft, onSend);
   const { label, button, busy: busy_label, variant } = texts[command];
   const submit = () => {
-    if (!busy && online) send();
+    if (!busy && online && !send()) field.current?.focus();
   };
   return (
     <form
@@ -49,6 +44,7 @@ export function CommandForm({ command, draft, busy, error, onSend }: CommandForm
         {(control) => (
           <textarea
             {...control}
+            ref={field}
             value={text}
             onChange={(event) => setText(event.target.value)}
             onKeyDown={(event) => {
@@ -75,28 +71,24 @@ export function CommandForm({ command, draft, busy, error, onSend }: CommandForm
   );
 }
 
-/** The text of the form; `send` passes it to `onSend` as the command's input, unless it should be JSON and is not. */
+/** The text of the form; `send` passes it to `onSend` as the command's input, or returns false if it has a fault. */
 function useCommandText(
-  command: keyof typeof texts,
+  command: ValueCommand,
   draft: string,
   onSend: (input: CommandInput) => Promise<unknown>,
 ) {
   const [text, setText] = useDraft(draft);
   const [is_json, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  const send = () => {
-    const read = command === 'fail' ? { value: null, fault: null } : readValue(text, is_json);
+  const send = (): boolean => {
+    const read = readCommandInput(command, text, is_json);
     setFault(read.fault);
-    if (read.fault !== null) return;
-    const inputs = {
-      complete: { output: read.value },
-      fail: { error_text: text },
-      resume: { input: read.value },
-    };
-    onSend(inputs[command]).then(
+    if (read.input === null) return false;
+    onSend(read.input).then(
       () => setText(unlessSent(text)),
       () => {},
     );
+    return true;
   };
   return { text, setText, is_json, setJson, fault, send };
 }

@@ -7,12 +7,13 @@ import { keys } from '../../api/keys.ts';
 import { putResponse } from '../../api/put-response.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
-import { CommandForm, type CommandInput } from '../../ui/command-form.tsx';
+import { CommandForm } from '../../ui/command-form.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { ScreenActionError } from '../../ui/screen-action-error.tsx';
 import { ActionError } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
+import type { CommandInput } from '../../ui/values.ts';
 import { type RunCommand, runCommands } from './facts.ts';
 
 const labels: Record<RunCommand, string> = {
