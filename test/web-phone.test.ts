@@ -151,3 +151,37 @@ browserTest(
     expect(errors).toEqual([]);
   },
 );
+
+browserTest(
+  'on a phone, a second tap on Send does not cancel the turn that the first one started',
+  async () => {
+    const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([[], [{ sleep: 86_400_000 }]])];
+    const { id } = await plane.agent(argv, { name: 'sleeper', protocol: 'acp', prompt: 'Begin' });
+    const { page } = await browser.open(plane, { screen: 'phone' });
+    await signIn(page, plane);
+    const cancellations: string[] = [];
+    page.on('request', (request) => {
+      if (request.method() === 'POST' && request.url().endsWith('/cancel')) cancellations.push(request.url());
+    });
+    await page.goto(`${plane.url}/agents/${id}/conversation`);
+    await page.getByRole('textbox', { name: 'Prompt for sleeper' }).fill('Sleep');
+    // Presses the button that takes the place of Send in the frame in which it appears.
+    const pressed = page.evaluate(`new Promise((resolve) => {
+    const observer = new MutationObserver(() => {
+      const button = document.querySelector('form button[aria-label="Cancel turn"]');
+      if (!button) return;
+      observer.disconnect();
+      button.click();
+      resolve();
+    });
+    observer.observe(document.body, { subtree: true, childList: true });
+  })`);
+    await page.getByRole('button', { name: 'Send', exact: true }).tap();
+    await pressed;
+    const cancel = page.locator('form').getByRole('button', { name: 'Cancel turn' });
+    await page.waitForTimeout(1100);
+    expect(cancellations).toEqual([]);
+    await cancel.tap();
+    await expect.poll(() => cancellations.length).toBe(1);
+  },
+);

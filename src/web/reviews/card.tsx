@@ -12,6 +12,7 @@ import { useSession } from '../api/session.ts';
 import { folderOf, lastPart, shortBranch } from '../screens/agents/order.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
+import { isEarlyPress } from '../ui/early-press.ts';
 import { hasModifier, isTyping, MOD } from '../ui/keys.ts';
 import { useOnline } from '../ui/online.ts';
 import { ObservedPermissionMode } from '../ui/permission-mode.tsx';
@@ -19,7 +20,6 @@ import { ActionError } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame, CardKeysContext, CardScreenContext } from '../waiting/card-frame.tsx';
-import { isUnread } from '../waiting/focus.ts';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
 import { RejectForm, type RejectionDraft, UnsentMessage, useRejectionDraft } from './reject.tsx';
@@ -86,7 +86,7 @@ export const ReviewCard = memo(function ReviewCard({
     if (!option) return;
     event.preventDefault();
     event.stopPropagation();
-    if (!isUnread(event.currentTarget, event.nativeEvent))
+    if (!isEarlyPress(event.currentTarget, event.nativeEvent))
       give({ type: 'option', option_id: option.option_id });
   };
   const label = settled

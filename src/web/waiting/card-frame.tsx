@@ -15,9 +15,10 @@ import {
   useRef,
 } from 'react';
 import { cx } from '../ui/cx.ts';
+import { isEarlyPress } from '../ui/early-press.ts';
 import { hasModifier, isComposing, isTyping } from '../ui/keys.ts';
 import { useReducedMotion } from '../ui/media.ts';
-import { isUnread, leaveCard } from './focus.ts';
+import { leaveCard } from './focus.ts';
 
 /** How long a settled card takes to shrink to one line. */
 const COLLAPSE_MS = 140;
@@ -81,7 +82,7 @@ export function CardFrame({
         if (open) onKeyDown?.(event);
         if (!event.defaultPrevented) pressKey(event);
       }}
-      onClickCapture={ignoreUnread}
+      onClickCapture={ignoreEarly}
       className={cx('group/card flex min-w-0', screen ? screenClass(open) : inlineClass(open), className)}
       {...rest}
     >
@@ -130,8 +131,8 @@ export function CardBar({ children }: { children: ReactNode }) {
 }
 
 /** The second tap of a double tap may hit a card that has just appeared under the finger. */
-function ignoreUnread(event: MouseEvent<HTMLElement>): void {
-  if (!isUnread(event.currentTarget, event.nativeEvent)) return;
+function ignoreEarly(event: MouseEvent<HTMLElement>): void {
+  if (!isEarlyPress(event.currentTarget, event.nativeEvent)) return;
   event.preventDefault();
   event.stopPropagation();
 }

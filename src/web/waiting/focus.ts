@@ -1,9 +1,8 @@
 /** Moving the focus between cards that wait for an answer. */
+import { expectNoPress } from '../ui/early-press.ts';
 
 /** A card that has just appeared or got the focus cannot be answered for this long: a double press must not answer what nobody has read. */
 const UNREAD_MS = 400;
-
-const unread_until = new WeakMap<Element, number>();
 
 const CARD = '[data-waiting]';
 export const OPEN_CARD = '[data-waiting][data-open]';
@@ -17,13 +16,8 @@ export function focusCard(card: HTMLElement): void {
 
 /** Focuses a card that the user has not read yet. */
 export function focusNextCard(card: HTMLElement): void {
-  unread_until.set(card, performance.now() + UNREAD_MS);
+  expectNoPress(card, UNREAD_MS);
   focusCard(card);
-}
-
-/** Whether the card got the focus too recently for this key press or tap to answer it. */
-export function isUnread(card: Element, { timeStamp }: Pick<Event, 'timeStamp'>): boolean {
-  return timeStamp < (unread_until.get(card) ?? 0);
 }
 
 /** The id of the card that has the focus. */

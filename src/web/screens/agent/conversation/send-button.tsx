@@ -4,12 +4,20 @@ import { ArrowUp, ChevronDown, CircleStop, Square } from 'lucide-react';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { appearance } from '../../../shell/appearance.ts';
 import { cx } from '../../../ui/cx.ts';
+import { expectNoPress, isEarlyPress } from '../../../ui/early-press.ts';
 import { MOD } from '../../../ui/keys.ts';
 import { Menu } from '../../../ui/menu.tsx';
 import { useCancelTurn } from '../turn.ts';
 
-const LOOK =
-  'tap inline-flex items-center justify-center bg-accent font-medium text-on-accent transition-colors hover:brightness-110 disabled:opacity-50 [&_svg]:size-4';
+const BOX =
+  'tap inline-flex items-center justify-center font-medium transition-colors disabled:opacity-50 [&_svg]:size-4';
+const LOOK = `${BOX} bg-accent text-on-accent hover:brightness-110`;
+
+/** How long the button that cancels ignores presses after it has taken the place of *Send*. */
+const NEW_MS = 1000;
+const guardNew = (button: HTMLButtonElement | null) => {
+  if (button) expectNoPress(button, NEW_MS);
+};
 
 export function SendButton({
   agent,
@@ -67,11 +75,17 @@ function CancelButton({ agent }: { agent: AgentRecord }) {
   const { cancelling, cancel } = useCancelTurn(agent);
   return (
     <button
+      ref={guardNew}
       type="button"
       disabled={cancelling}
-      onClick={cancel}
+      onClick={({ currentTarget, nativeEvent }) => {
+        if (!isEarlyPress(currentTarget, nativeEvent)) cancel();
+      }}
       aria-label={cancelling ? 'Cancelling…' : 'Cancel turn'}
-      className={cx(LOOK, 'min-w-7 rounded-full pointer-coarse:min-w-11 md:hidden')}
+      className={cx(
+        BOX,
+        'min-w-7 rounded-full border border-button-line bg-button hover:bg-button-hover pointer-coarse:min-w-11 md:hidden',
+      )}
     >
       <Square aria-hidden className="fill-current" />
     </button>
