@@ -3,7 +3,14 @@ import { agentRecord } from '../../testing/agent-record.ts';
 import { elicitationRecord } from '../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../testing/review-record.ts';
 import type { WaitingStepRecord } from '../api/queries.ts';
-import { firstByAgent, keyOf, listItems, type WaitingData, waitingText } from './queue.ts';
+import {
+  answerAwaitedSince,
+  firstByAgent,
+  keyOf,
+  listItems,
+  type WaitingData,
+  waitingText,
+} from './queue.ts';
 
 const at = (minute: number) => `2026-11-22T10:0${minute}:00.000Z`;
 const ana = { id: 'usr_ana', role: 'user' };
@@ -94,4 +101,18 @@ test('every kind of item names its run', () => {
     agents: [agentRecord({ owner_id: 'usr_ana', sign_in_since: at(1), run_id: 'run_4' })],
   });
   expect(items.map(({ run_id }) => run_id).sort()).toEqual(['run_1', 'run_2', 'run_3', 'run_4']);
+});
+
+test('a turn waits for an answer since its longest open request', () => {
+  const items = list({
+    reviews: [
+      reviewRecord({ id: 'rev_1', agent_id: 'agt_1', status: 'answered', created_at: at(0) }),
+      reviewRecord({ id: 'rev_2', agent_id: 'agt_1', created_at: at(4) }),
+      reviewRecord({ id: 'rev_3', agent_id: 'agt_2', created_at: at(1) }),
+    ],
+    elicitations: [elicitationRecord({ agent_id: 'agt_1', created_at: at(3) })],
+    steps: [step({ agent_id: 'agt_1', waiting_since: at(2) })],
+  });
+  expect(answerAwaitedSince(items, 'agt_1')).toBe(at(3));
+  expect(answerAwaitedSince(items, 'agt_3')).toBeNull();
 });

@@ -138,6 +138,12 @@ export function firstByAgent(items: readonly WaitingItem[]): Map<string, Waiting
   return first;
 }
 
+/** Since when the turn of the agent waits for an answer: RFC 3339; null if it does not. `items`: the longest wait first. */
+export function answerAwaitedSince(items: readonly WaitingItem[], agent_id: string): string | null {
+  const isRequest = ({ kind }: WaitingItem) => kind === 'permission' || kind === 'elicitation';
+  return items.find((item) => item.open && item.agent_id === agent_id && isRequest(item))?.since ?? null;
+}
+
 /** Whether its list contains it only while it is open. It can wait again: a step can ask again, for example. */
 export function isListedOnlyOpen({ kind }: WaitingItem): boolean {
   return kind !== 'permission' && kind !== 'elicitation';

@@ -5,6 +5,8 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { awaitsAnswer } from '../../../ui/agent-state.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Ago } from '../../../ui/time.tsx';
+import { answerAwaitedSince } from '../../../waiting/queue.ts';
+import { useWaiting } from '../../../waiting/use-waiting.ts';
 import { getProgram } from '../../agents/order.ts';
 import { COLUMN } from './column.ts';
 import { Elapsed } from './elapsed.tsx';
@@ -35,16 +37,35 @@ export function ActivityLine({
         view.working &&
         turn && (
           <p className="shrink-0">
-            {view.stopping
-              ? 'Cancelling… '
-              : awaitsAnswer(agent)
-                ? 'Waiting for your answer · '
-                : 'Working… '}
-            <Elapsed from={turn.started_ts} to={null} />
+            {!view.stopping && awaitsAnswer(agent) ? (
+              <AnswerWait agent_id={agent.id} />
+            ) : (
+              <>
+                {view.stopping ? 'Cancelling… ' : 'Working… '}
+                <Elapsed from={turn.started_ts} to={null} />
+              </>
+            )}
           </p>
         )
       )}
       {children}
     </div>
+  );
+}
+
+/** The request may arrive later than the record of its agent. */
+function AnswerWait({ agent_id }: { agent_id: string }) {
+  const { open } = useWaiting();
+  const since = answerAwaitedSince(open, agent_id);
+  return (
+    <>
+      Waiting for your answer
+      {since !== null && (
+        <>
+          {' · '}
+          <Ago at={since} suffix="" />
+        </>
+      )}
+    </>
   );
 }
