@@ -765,6 +765,8 @@ longBrowserTest('the palette opens on what waits and on the actions for the agen
   await page.keyboard.press('Control+k');
   const chosen = page.getByRole('option', { selected: true });
   await chosen.getByText('Approvals').waitFor();
+  // The name that screen readers read has a space before what follows the label.
+  expect(await page.getByRole('option', { name: /^Approvals \d+ waiting/ }).count()).toBe(1);
   await page.keyboard.press('ArrowDown');
   await chosen.getByText(agent.name).waitFor();
   // Once, with what it asks; a search also finds its page.

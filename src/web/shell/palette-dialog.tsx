@@ -87,7 +87,12 @@ function Results({
           </span>
           <span dir="auto" className="min-w-0 flex-1 truncate text-left">
             {entry.label}
-            {entry.detail && <bdi className="ps-2 text-muted">{entry.detail}</bdi>}
+            {entry.detail && (
+              <>
+                {' '}
+                <bdi className="ps-1 text-muted">{entry.detail}</bdi>
+              </>
+            )}
           </span>
           {entry.right && <span className="flex shrink-0 gap-1 text-muted text-sm">{entry.right}</span>}
         </Command.Item>

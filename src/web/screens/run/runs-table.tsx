@@ -126,9 +126,9 @@ function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined
         </Link>
       </th>
       <td className="max-md:flex max-md:items-center">
-        <RunStatus status={run.status} needs_you={needs_you} className="align-middle" />
+        <RunStatus status={run.status} needs_you={needs_you} className="align-middle" />{' '}
         {run.attempt > 1 && (
-          <span className="whitespace-nowrap text-muted text-sm max-md:ml-1.5"> attempt {run.attempt}</span>
+          <span className="whitespace-nowrap text-muted text-sm max-md:ml-1.5">attempt {run.attempt}</span>
         )}
       </td>
       <td className="min-w-0 max-md:w-full">
