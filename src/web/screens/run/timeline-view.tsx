@@ -9,7 +9,15 @@ import { StatusIcon, sentenceCase, statusText } from '../../ui/status.tsx';
 import { spanText, useNow } from '../../ui/time.tsx';
 import type { ShownStepRecord } from './facts.ts';
 import type { Selection } from './run.tsx';
-import { buildRows, createScale, type Row, type Scale, type Span, type TimedWait } from './timeline.ts';
+import {
+  buildRows,
+  createScale,
+  type Fold,
+  type Row,
+  type Scale,
+  type Span,
+  type TimedWait,
+} from './timeline.ts';
 
 interface TimelineProps {
   run: RunRecord;
@@ -20,8 +28,8 @@ interface TimelineProps {
   onSelect: (selection: Selection) => void;
 }
 
-/** The labels of ticks need about 40 px, and on a phone the bars have about 160. */
-const PHONE_TICK_DISTANCE = 0.3;
+/** The labels of ticks need about 40 px, those of folds about 60, and on a phone the bars have about 160. */
+const PHONE_SCALE = { tick_distance: 0.3, fold_width: 0.38 };
 
 /** The timeline of a larger run is rendered less often. */
 const MANY_STEPS = 200;
@@ -49,7 +57,7 @@ const Rows = memo(function Rows({
   now_ms,
 }: TimelineProps & { now_ms: number }) {
   const [shown, setShown] = useState(FIRST);
-  const tick_distance = useNarrow() ? PHONE_TICK_DISTANCE : undefined;
+  const scale_options = useNarrow() ? PHONE_SCALE : undefined;
   const start_ms = Date.parse(run.started_at!);
   const { rows, scale, first_ms } = useMemo(() => {
     const members = run.spec.members.map(({ member_id }) => member_id);
@@ -57,9 +65,9 @@ const Rows = memo(function Rows({
     const spans = rows.flatMap((row) => row.spans);
     const end = spans.reduce((last, { to_ms }) => Math.max(last, to_ms), now_ms);
     const first_ms = spans.reduce((first, { from_ms }) => Math.min(first, from_ms), start_ms);
-    const busy = spans.filter(({ kind }) => kind !== 'queued');
-    return { rows, scale: createScale(busy, first_ms, end, tick_distance), first_ms };
-  }, [run, steps, waits, now_ms, start_ms, tick_distance]);
+    const busy = spans.filter(({ kind }) => kind === 'working' || kind === 'waiting');
+    return { rows, scale: createScale(busy, first_ms, end, scale_options), first_ms };
+  }, [run, steps, waits, now_ms, start_ms, scale_options]);
   if (rows.length === 0) return null;
   const groups = Map.groupBy(rows.slice(0, shown), ({ member_id }) => member_id);
   return (
@@ -108,6 +116,7 @@ const Rows = memo(function Rows({
 
 const barClasses: Record<Span['kind'], string> = {
   queued: 'queued-bar border-line-strong/40',
+  answered: 'bg-needs/12 border-needs border-dashed',
   working: 'bg-running/16 border-running',
   waiting: 'bg-needs/24 border-needs',
 };
@@ -116,6 +125,7 @@ const failedBar = 'bg-failed/16 border-failed';
 
 const words: Record<Span['kind'], string> = {
   queued: 'queued',
+  answered: 'until the answer',
   working: 'working',
   waiting: 'waiting for a person',
 };
@@ -123,7 +133,7 @@ const words: Record<Span['kind'], string> = {
 function Key() {
   return (
     <ul className="flex flex-wrap gap-x-3 text-muted text-xs">
-      {(['queued', 'working', 'waiting'] as const).map((kind) => (
+      {(['queued', 'working', 'waiting', 'answered'] as const).map((kind) => (
         <li key={kind} className="inline-flex items-center gap-1">
           <span aria-hidden className={cx('h-2 w-4 rounded-xs border', barClasses[kind])} />
           {sentenceCase(words[kind])}
@@ -153,16 +163,27 @@ function Grid({ scale, first_ms }: { scale: Scale; first_ms: number }) {
             {spanText(ms - first_ms)}
           </span>
         ))}
-        {scale.folds.map(({ at, from_ms, to_ms }) => (
-          <span
-            key={from_ms}
-            title={`${spanText(to_ms - from_ms)} idle`}
-            style={{ left: `${at * 100}%` }}
-            className="absolute inset-y-0 border-line-strong border-l border-dashed"
-          />
+        {scale.folds.map((fold) => (
+          <FoldedTime key={fold.from_ms} fold={fold} />
         ))}
       </div>
     </div>
+  );
+}
+
+/** As in the timeline of an agent. */
+function FoldedTime({ fold: { from_ms, to_ms, at, width, is_labeled } }: { fold: Fold }) {
+  const span = spanText(to_ms - from_ms);
+  return (
+    <span
+      title={`${span}, not shown to scale`}
+      style={{ left: `${at * 100}%`, width: `${width * 100}%` }}
+      className="absolute inset-y-0 border-line-strong/50 border-x border-dashed"
+    >
+      <span className="block overflow-hidden whitespace-nowrap bg-surface pt-1.5 text-center text-muted text-xs">
+        {is_labeled ? `⋯ ${span}` : '⋯'}
+      </span>
+    </span>
   );
 }
 

@@ -19,11 +19,20 @@ test('the scale is linear if something is always running', () => {
 test('a long idle time is folded, and later times keep their length', () => {
   const { x, folds, ticks } = createScale([span(0, 10), span(610, 620)], 0, 620 * MINUTE);
   expect(folds).toHaveLength(1);
-  expect(folds[0]).toMatchObject({ from_ms: 10 * MINUTE, to_ms: 610 * MINUTE });
-  expect(x(610 * MINUTE) - x(10 * MINUTE)).toBeLessThan(0.05);
+  expect(folds[0]).toMatchObject({ from_ms: 10 * MINUTE, to_ms: 610 * MINUTE, is_labeled: true });
+  expect(x(610 * MINUTE) - x(10 * MINUTE)).toBeCloseTo(0.12);
+  expect(folds[0]).toMatchObject({ at: x(10 * MINUTE), width: 0.12 });
   expect(x(10 * MINUTE) - x(0)).toBeCloseTo(x(620 * MINUTE) - x(610 * MINUTE));
-  // None in the gap, and none too close to the one before.
-  expect(ticks.map(({ ms }) => ms / MINUTE)).toEqual([0, 5, 10, 615, 620]);
+  // None in the gap or just before it, where its label is, and none too close to the one before.
+  expect(ticks.map(({ ms }) => ms / MINUTE)).toEqual([0, 5, 610, 615, 620]);
+});
+
+test('many folded times have no labels, and leave room for the rest', () => {
+  const spans = Array.from({ length: 20 }, (_, at) => span(at * 100, at * 100 + 1));
+  const { x, folds } = createScale(spans, 0, 1901 * MINUTE);
+  expect(folds.map(({ is_labeled }) => is_labeled)).toEqual(folds.map(() => false));
+  expect(folds.reduce((sum, { width }) => sum + width, 0)).toBeLessThanOrEqual(0.4001);
+  expect(x(1901 * MINUTE)).toBeCloseTo(1);
 });
 
 test('positions never go backwards, and stay on the page', () => {
@@ -47,11 +56,12 @@ const step = {
   member_id: 'api',
   depends_on: [] as string[],
   status: 'running',
+  attempt: 1,
   started_at: null as string | null,
   ended_at: null as string | null,
   waiting_since: null as string | null,
   answer: null,
-  answered_by: null,
+  answered_by: null as string | null,
 };
 const wait = { member_id: 'api', open: true, settled_at: null as string | null };
 const times = { start_ms: 0, now_ms: 9000 };
@@ -101,6 +111,20 @@ test('a step that asks waits until now, and rows are in the order of the members
   expect(rows.map(({ step_key }) => step_key)).toEqual(['first', 'ask']);
   expect(rows[0]!.spans).toEqual([{ kind: 'queued', from_ms: 0, to_ms: 9000 }]);
   expect(rows[1]!.spans.at(-1)).toEqual({ kind: 'waiting', from_ms: 5000, to_ms: 9000 });
+});
+
+test('a step was not queued before it asked the question that was answered', () => {
+  const answered = { ...step, step_key: 'ask', answered_by: 'ann' };
+  const first = (fields: Partial<typeof answered>) =>
+    buildRows(['api'], [{ ...answered, ...fields }], [], times)[0]!.spans[0];
+  const before = { kind: 'answered', from_ms: 0, to_ms: 5000 };
+  expect(first({ attempt: 2, started_at: at(5000) })).toEqual(before);
+  expect(first({ status: 'ready' })).toEqual({ ...before, to_ms: 9000 });
+  // Somebody completed it instead, or the member continues its attempt.
+  expect(first({ status: 'completed', started_at: at(5000), ended_at: at(6000) })).toEqual({
+    ...before,
+    kind: 'queued',
+  });
 });
 
 test('a member that waits outside its steps has a row for that', () => {

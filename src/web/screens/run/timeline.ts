@@ -3,8 +3,11 @@
  * corner. Pure.
  */
 export interface Span {
-  /** `waiting`: for a person. */
-  kind: 'queued' | 'working' | 'waiting';
+  /**
+   * `waiting`: for a person. `answered`: the attempts before an answer, which worked and waited for it; the record of the step
+   * does not say how long each took.
+   */
+  kind: 'queued' | 'answered' | 'working' | 'waiting';
   from_ms: number;
   to_ms: number;
 }
@@ -23,10 +26,21 @@ export interface Tick {
   ms: number;
 }
 
+/** A folded period. */
+export interface Fold {
+  from_ms: number;
+  to_ms: number;
+  /** Where it begins, and its width, as fractions of the width of all. */
+  at: number;
+  width: number;
+  /** It has room for its length as text. */
+  is_labeled: boolean;
+}
+
 export interface Scale {
   /** The position of an instant, as a fraction of the width. */
   x(ms: number): number;
-  folds: { at: number; from_ms: number; to_ms: number }[];
+  folds: Fold[];
   ticks: Tick[];
 }
 
@@ -41,15 +55,26 @@ interface Piece {
 /** A gap is folded if it is longer than this time, and than this share of the busy time. */
 const FOLD_MIN_MS = 60_000;
 const FOLD_MIN_SHARE = 0.2;
-/** Width of a folded gap, as a share of the width of the rest. */
-const FOLDED_WIDTH_SHARE = 0.04;
+/** The width of a folded gap without a label. */
+const MARK_WIDTH = 0.04;
+/** The most of the width that folded gaps with labels may take together. */
+const FOLDS_WIDTH_MAX = 0.4;
+
+/** Widths as fractions of the width of all. */
+export interface ScaleOptions {
+  /** The least distance between ticks, which have labels of `2m14s`. */
+  tick_distance: number;
+  /** A folded gap with its length. */
+  fold_width: number;
+}
+
+const DESK: ScaleOptions = { tick_distance: 0.1, fold_width: 0.12 };
 
 export function createScale(
   spans: readonly Pick<Span, 'from_ms' | 'to_ms'>[],
   start_ms: number,
   end_ms: number,
-  /** The least distance between ticks, as a share of the width. */
-  tick_distance = TICK_DISTANCE,
+  { tick_distance, fold_width }: ScaleOptions = DESK,
 ): Scale {
   const last = Math.max(end_ms, start_ms + 1000);
   const busy = union(spans, start_ms, last);
@@ -67,9 +92,12 @@ export function createScale(
     at = to;
   }
   put(at, last, true);
+  const count = pieces.filter(({ folded }) => folded).length;
+  const is_labeled = count * fold_width <= FOLDS_WIDTH_MAX;
+  const folded_width = is_labeled ? fold_width : Math.min(MARK_WIDTH, FOLDS_WIDTH_MAX / count);
   const shown = pieces.reduce((sum, { width }) => sum + width, 0) || 1;
-  for (const piece of pieces) if (piece.folded) piece.width = shown * FOLDED_WIDTH_SHARE;
-  const total = pieces.reduce((sum, { width }) => sum + width, 0) || 1;
+  const total = shown / (1 - count * folded_width);
+  for (const piece of pieces) if (piece.folded) piece.width = total * folded_width;
 
   const x = (ms: number) => {
     let before = 0;
@@ -81,7 +109,7 @@ export function createScale(
   };
   const folds = pieces
     .filter(({ folded }) => folded)
-    .map(({ from_ms, to_ms }) => ({ at: (x(from_ms) + x(to_ms)) / 2, from_ms, to_ms }));
+    .map(({ from_ms, to_ms }) => ({ from_ms, to_ms, at: x(from_ms), width: folded_width, is_labeled }));
   return { x, folds, ticks: buildTicks(pieces, x, tick_distance) };
 }
 
@@ -112,9 +140,8 @@ const M = 60 * S;
 const H = 60 * M;
 const intervals = [S, 2 * S, 5 * S, 10 * S, 30 * S, M, 2 * M, 5 * M, 10 * M, 30 * M, H, 2 * H, 6 * H, 24 * H];
 const TICKS_MAX = 6;
-const TICK_DISTANCE = 0.1;
 
-/** Ticks at round times since the start, outside the folded gaps, with a minimum distance. */
+/** Ticks at round times since the start, outside the folded gaps, with a minimum distance from each other and before a gap. */
 function buildTicks(pieces: readonly Piece[], x: (ms: number) => number, distance: number): Tick[] {
   const start_ms = pieces[0]?.from_ms ?? 0;
   const shown_ms = pieces.reduce(
@@ -124,12 +151,14 @@ function buildTicks(pieces: readonly Piece[], x: (ms: number) => number, distanc
   const every =
     intervals.find((interval) => shown_ms / interval <= TICKS_MAX) ?? Math.ceil(shown_ms / TICKS_MAX);
   const ticks: Tick[] = [];
-  for (const { from_ms, to_ms, folded } of pieces) {
+  for (const [index, { from_ms, to_ms, folded }] of pieces.entries()) {
     if (folded) continue;
+    const room_end = pieces[index + 1]?.folded ? x(to_ms) : Infinity;
     for (let n = Math.ceil((from_ms - start_ms) / every); start_ms + n * every <= to_ms; n++) {
       const ms = start_ms + n * every;
       const at = x(ms);
-      if (ticks.length === 0 || at - ticks.at(-1)!.at > distance) ticks.push({ at, ms });
+      if (ticks.length === 0 || (at - ticks.at(-1)!.at > distance && room_end - at > distance))
+        ticks.push({ at, ms });
     }
   }
   return ticks;
@@ -140,9 +169,11 @@ interface TimedStep {
   member_id: string;
   depends_on: readonly string[];
   status: string;
+  attempt: number;
   started_at: string | null;
   ended_at: string | null;
   waiting_since: string | null;
+  answered_by: string | null;
 }
 /** A request of a member. */
 export interface TimedWait {
@@ -154,7 +185,8 @@ export interface TimedWait {
 
 /**
  * The rows of a run: the current attempt of each step, by member. A step is queued from the end of its dependencies to its
- * start. A member's waits for answers are in the row of the step that it was working on, else in a row of their own.
+ * start, unless it has asked a question before its current attempt. A member's waits for answers are in the row of the step that
+ * it was working on, else in a row of their own.
  */
 export function buildRows(
   members: readonly string[],
@@ -164,7 +196,7 @@ export function buildRows(
 ): Row[] {
   const ended = new Map(steps.map(({ step_key, ended_at }) => [step_key, ended_at]));
   const rows = steps.flatMap((step): Row[] => {
-    const { step_key, member_id, status, depends_on } = step;
+    const { step_key, member_id, status, depends_on, attempt, answered_by } = step;
     const begun = time(step.started_at);
     const asked = time(step.waiting_since);
     const end = time(step.ended_at);
@@ -174,7 +206,9 @@ export function buildRows(
     );
     const spans: Span[] = [];
     const until = begun ?? asked ?? (status === 'ready' ? now_ms : free);
-    if (until > free) spans.push({ kind: 'queued', from_ms: free, to_ms: until });
+    // An attempt that was not followed by another was completed or failed by the answer, or continues.
+    const is_answered = answered_by !== null && (attempt > 1 || begun === null);
+    if (until > free) spans.push({ kind: is_answered ? 'answered' : 'queued', from_ms: free, to_ms: until });
     if (begun !== null) spans.push({ kind: 'working', from_ms: begun, to_ms: end ?? now_ms });
     if (asked !== null) spans.push({ kind: 'waiting', from_ms: asked, to_ms: end ?? now_ms });
     return spans.length === 0 ? [] : [{ member_id, step_key, status, spans }];
