@@ -62,7 +62,7 @@ export interface NodeSummary {
   has_default_root: boolean;
   /** Folders in which agents may work; null if only the node knows them. */
   folders: NodeFolders | null;
-  /** Whether agents there can use `svc actor`. */
+  /** Whether its agents can use `svc actor`, for example to talk to the other members of their team. */
   actor_calls: boolean;
 }
 

@@ -380,6 +380,11 @@ describe('lists', () => {
   });
 });
 
+test('lists for all users say that agents cannot call the plane while the internal listener is disabled', async () => {
+  const { items } = await open(null).summaries({});
+  expect(items).toMatchObject([{ id: 'main', actor_calls: false }]);
+});
+
 test('lists for all users have no main node if no agents run there', async () => {
   const remote_only = open(links, null);
   expect(await remote_only.summaries({})).toEqual({ items: [] });

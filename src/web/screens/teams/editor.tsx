@@ -21,6 +21,7 @@ import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Segmented } from '../../ui/segmented.tsx';
 import { showToast } from '../../ui/toast.tsx';
+import { CallsHint } from './calls-hint.tsx';
 import { Conflict } from './conflict.tsx';
 import { type Doc, drawable, formatDocument, type Path, parse, placeMembers, write } from './document.ts';
 import { afterCreation, readDraft, type Saving, toDraft, unsaved } from './draft.ts';
@@ -198,6 +199,7 @@ export function Editor({
         </div>
       }
     >
+      <CallsHint spec={shown.spec} className="m-3 mb-0 shrink-0 md:mx-4" />
       {theirs && (
         <Conflict
           theirs={theirs}

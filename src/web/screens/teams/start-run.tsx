@@ -15,6 +15,7 @@ import { isModEnter, MOD } from '../../ui/keys.ts';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
+import { CallsHint } from './calls-hint.tsx';
 import { type Doc, getText, parse, put, write } from './document.ts';
 
 export function StartRun({ team }: { team: TeamRecord }) {
@@ -59,6 +60,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
         }
       }}
     >
+      <CallsHint spec={team.spec} />
       {json ? (
         <Field label="Input (JSON)" error={fault}>
           {(control) => (

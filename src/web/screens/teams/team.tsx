@@ -27,6 +27,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { ActionError, Empty, QueryState, Stale } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { RunsTable } from '../run/runs-table.tsx';
+import { CallsHint } from './calls-hint.tsx';
 import { StartRun } from './start-run.tsx';
 
 export function Team() {
@@ -94,6 +95,7 @@ function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
           </span>
           {team.spec.review_route === 'leader' && <span>Permission reviews go to the leader first</span>}
         </p>
+        <CallsHint spec={team.spec} />
         <div className="grid min-w-0 gap-3 xl:grid-cols-2">
           <MemberList team={team} />
           <Steps team={team} />
