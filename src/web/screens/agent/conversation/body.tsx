@@ -5,13 +5,33 @@ import { CodeBlock } from '../../../prose/code.tsx';
 import { Address, Prose } from '../../../prose/markdown.tsx';
 import { RawView } from '../../../reviews/raw-view.tsx';
 
-export function BodyView({ body, grows }: { body: Body; grows: boolean }) {
+export function BodyView({
+  body,
+  grows,
+  is_markdown = true,
+}: {
+  body: Body;
+  grows: boolean;
+  /** False: its text is shown as it is. */
+  is_markdown?: boolean;
+}) {
   return (
     <>
-      {body.parts.map((part, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
-        <PartView key={at} part={part} grows={grows && at === body.parts.length - 1} />
-      ))}
+      {body.parts.map((part, at) =>
+        part.type === 'text' && !is_markdown ? (
+          // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
+          <p
+            key={at}
+            dir="auto"
+            className="measure my-1.5 whitespace-pre-wrap break-words text-prose [overflow-wrap:anywhere]"
+          >
+            {part.text}
+          </p>
+        ) : (
+          // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
+          <PartView key={at} part={part} grows={grows && at === body.parts.length - 1} />
+        ),
+      )}
       {body.omitted_chars > 0 && (
         <p className="text-muted">{body.omitted_chars} more characters not shown.</p>
       )}

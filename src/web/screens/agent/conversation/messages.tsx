@@ -10,10 +10,11 @@ import { TimeOfDay } from '../../../ui/time.tsx';
 import { BodyView } from './body.tsx';
 import { Elapsed } from './elapsed.tsx';
 
-export function UserPrompt({ item }: { item: UserMessage }) {
+/** `from_run`: the agent belongs to a run, which writes its prompts. They are laid out as text and quote what others wrote. */
+export function UserPrompt({ item, from_run }: { item: UserMessage; from_run: boolean }) {
   return (
     <div className={cx('-mt-2 flow-root', PROMPT_RULE)}>
-      <BodyView body={item.body} grows={false} />
+      <BodyView body={item.body} grows={false} is_markdown={!from_run} />
       {item.too_large !== null && (
         <p className="text-muted">This prompt is too large to show ({item.too_large} bytes).</p>
       )}
@@ -24,7 +25,15 @@ export function UserPrompt({ item }: { item: UserMessage }) {
 const PROMPT_RULE = 'border-accent border-l-2 pl-3';
 
 /** Who wrote the prompt of a turn, and when. It stays at the top while its turn is on the screen. */
-export function PromptHead({ item, is_stuck }: { item: UserMessage; is_stuck: boolean }) {
+export function PromptHead({
+  item,
+  from_run,
+  is_stuck,
+}: {
+  item: UserMessage;
+  from_run: boolean;
+  is_stuck: boolean;
+}) {
   return (
     <p
       className={cx(
@@ -33,7 +42,9 @@ export function PromptHead({ item, is_stuck }: { item: UserMessage; is_stuck: bo
         is_stuck && 'after:absolute after:inset-x-0 after:bottom-0 after:h-px after:bg-line',
       )}
     >
-      <span className="shrink-0 font-medium text-text">{item.prompt_id === null ? 'Prompt' : 'You'}</span>
+      <span className="shrink-0 font-medium text-text">
+        {item.prompt_id === null || from_run ? 'Prompt' : 'You'}
+      </span>
       <span aria-hidden>·</span>
       <TimeOfDay ts={item.ts} />
       {is_stuck && (

@@ -91,7 +91,7 @@ export const RowBlock = memo(
     a.folder === b.folder &&
     a.marked === b.marked &&
     a.after_pause === b.after_pause &&
-    // Only permission cards show more of the agent than its folder.
+    // Only permission cards show more of the agent than its folder and what never changes.
     (a.agent === b.agent || !asks(a.row)),
 );
 
@@ -144,7 +144,7 @@ function innerPadding(row: Row): string | undefined {
 function ItemView({ item, agent }: { item: Item; agent: AgentRecord }) {
   switch (item.kind) {
     case 'user_message':
-      return <UserPrompt item={item} />;
+      return <UserPrompt item={item} from_run={agent.run_id !== null} />;
     case 'agent_message':
       return <Message item={item} />;
     case 'thought':

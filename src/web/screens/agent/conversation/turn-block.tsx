@@ -3,13 +3,22 @@ import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'rea
 import { PromptHead } from './messages.tsx';
 import type { TurnRows } from './turns.ts';
 
-export function TurnBlock({ turn, children }: { turn: TurnRows; children: ReactNode }) {
+export function TurnBlock({
+  turn,
+  from_run,
+  children,
+}: {
+  turn: TurnRows;
+  /** As of `UserPrompt`. */
+  from_run: boolean;
+  children: ReactNode;
+}) {
   const top = useRef<HTMLDivElement>(null);
   const is_stuck = useAbove(top, turn.prompt !== null);
   return (
     <section className="flex min-w-0 flex-col gap-2 not-first:mt-4">
       <div ref={top} className="-mb-2" />
-      {turn.prompt && <PromptHead item={turn.prompt} is_stuck={is_stuck} />}
+      {turn.prompt && <PromptHead item={turn.prompt} from_run={from_run} is_stuck={is_stuck} />}
       {children}
     </section>
   );
