@@ -178,8 +178,10 @@ browserTest(
     // A step that a person carries out.
     await inSteps(page, 'print ready press').click();
     await page.waitForURL(/step=print/);
+    await heading.getByText('Waits for press (external)').waitFor();
     await page.getByRole('button', { name: 'Start step' }).click();
     await inSteps(page, 'print running press').waitFor();
+    expect(await heading.getByText('Waits for press').count()).toBe(0);
     await page.getByRole('button', { name: 'Complete step…' }).click();
     await page.getByRole('textbox', { name: 'Output' }).fill('{"copies": 200}');
     await page.getByLabel('Send as JSON').check();
@@ -192,7 +194,7 @@ browserTest(
     await page.getByRole('button', { name: 'Restart run' }).waitFor();
     expect(await page.getByRole('button', { name: /^(Cancel|Resume) run/ }).count()).toBe(0);
     // The timeline has a row per step, with its waits for a person.
-    await timeline.getByRole('button', { name: /^title completed, .*working/ }).waitFor();
+    await timeline.getByRole('button', { name: /^title completed, until the answer .*working/ }).waitFor();
     await timeline.getByRole('button', { name: /^draft completed, .*waiting for a person/ }).waitFor();
     await page.getByText('3/3 steps').waitFor();
     await page.getByText('started by').waitFor();
@@ -200,6 +202,15 @@ browserTest(
     await page.getByRole('button', { name: 'Table' }).click();
     const rows = page.getByRole('region', { name: 'Steps' }).getByRole('row');
     await expect.poll(() => rows.filter({ hasText: 'completed' }).count()).toBe(3);
+
+    // The prompts that the run wrote keep their lines.
+    const [run_id] = /run_\w+/.exec(page.url())!;
+    const steps = await plane.client.call('listSteps', { params: { team_id, run_id } });
+    const { agent_id } = steps.find(({ step_key }) => step_key === 'draft')!;
+    await page.goto(`${plane.url}/agents/${agent_id}/conversation`);
+    const prompt = page.getByRole('log').getByText('Your step is "draft"');
+    await prompt.waitFor();
+    expect(await prompt.innerText()).toMatch(/Input of the run:\n<<<\n[^]*\n>>>\n/);
     expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   },
 );

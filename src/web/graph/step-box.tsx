@@ -1,4 +1,4 @@
-/** A step in the graph: its key, its member and elapsed time, and why it failed or what it asks. */
+/** A step in the graph: its key, its member and elapsed time, and why it failed, what it asks or for whom it waits. */
 import { Handle, type Node, type NodeProps, Position } from '@xyflow/react';
 import { cx } from '../ui/cx.ts';
 import { StatusIcon, statusText } from '../ui/status.tsx';
@@ -20,7 +20,8 @@ const borders: Record<string, string> = {
 };
 
 export function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
-  const { step_key, member_id, status, error_text } = step;
+  const { step_key, member_id, status, error_text, waits_for } = step;
+  const note = error_text || (waits_for && `Waits for ${waits_for}`) || null;
   const classes = cx(
     'flex h-full w-full flex-col justify-center rounded-md border bg-raised px-2 text-left leading-4',
     status && 'border-l-3',
@@ -50,13 +51,13 @@ export function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode
           </span>
         )}
       </span>
-      {error_text && (
+      {note && (
         <span
           aria-hidden
           className={cx('w-full truncate text-xs', status === 'failed' ? 'text-failed' : 'text-needs')}
-          title={error_text}
+          title={note}
         >
-          {error_text}
+          {note}
         </span>
       )}
     </>
@@ -68,7 +69,7 @@ export function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode
         <button
           type="button"
           aria-pressed={chosen}
-          aria-description={error_text ?? undefined}
+          aria-description={note ?? undefined}
           onClick={() => onSelect(step_key)}
           className={cx('pointer-events-auto', classes)}
         >

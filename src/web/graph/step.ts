@@ -12,6 +12,8 @@ export interface ShownStep extends GraphStep {
   ended_at?: string | null;
   /** Why it failed, or what it asks. */
   error_text?: string | null;
+  /** A member without an agent that it waits for. */
+  waits_for?: string | null;
 }
 
 export const NODE = { width: 200, height: 56 } as const;

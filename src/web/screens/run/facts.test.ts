@@ -13,8 +13,10 @@ import {
   sumCosts,
   toShownSteps,
   toTimedWaits,
+  waitedFor,
 } from './facts.ts';
 
+const external = (member_id: string) => ({ member_id, agent: null });
 const agent = (cost: { amount: number; currency: string } | null) => ({
   summary: { now: null, plan: null, diff: null, usage: { used: 1, size: 2, cost } },
 });
@@ -78,6 +80,7 @@ test('a step that asks needs the user, and one that runs does while its agent wa
       step('input_required', null, 'other'),
     ],
     waiting,
+    { members: [] } as never,
   );
   expect(steps.map(({ status }) => status)).toEqual([
     'needs_you',
@@ -90,6 +93,23 @@ test('a step that asks needs the user, and one that runs does while its agent wa
   ]);
   expect(countStatuses(steps)[0]).toEqual(['needs_you', 3]);
   expect(likelyStep(steps)).toBe(steps[0]);
+});
+
+test('a ready step of a member without an agent waits for that member', () => {
+  const spec = { members: [{ member_id: 'dev', agent: {} }, ...['press', 'proof'].map(external)] } as never;
+  const shown = (...steps: [status: string, member_id: string][]) =>
+    toShownSteps(
+      steps.map(([status, member_id]) => ({ status, member_id, agent_id: null }) as never),
+      [],
+      spec,
+    );
+  const steps = shown(['ready', 'dev'], ['ready', 'press'], ['running', 'press'], ['pending', 'press']);
+  expect(steps.map(({ waits_for }) => waits_for)).toEqual([null, 'press (external)', null, null]);
+  expect(waitedFor(steps)).toBe('press (external)');
+  expect(waitedFor(shown(['ready', 'press'], ['ready', 'proof'], ['ready', 'press']))).toBe(
+    'press, proof (external)',
+  );
+  expect(waitedFor(shown(['ready', 'dev'], ['running', 'press']))).toBeNull();
 });
 
 test('the timeline shows requests of all kinds, and leaves the questions of steps to the steps', () => {

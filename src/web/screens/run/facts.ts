@@ -9,7 +9,11 @@ import type { TimedWait } from './timeline.ts';
 
 export type StepRecord = Answered<'listSteps'>[number];
 /** A step as the views of all steps show it. */
-export type ShownStepRecord = Omit<StepRecord, 'status'> & { status: StepRecord['status'] | 'needs_you' };
+export type ShownStepRecord = Omit<StepRecord, 'status'> & {
+  status: StepRecord['status'] | 'needs_you';
+  /** What a ready step waits for that no agent does: `press (external)`; else null. */
+  waits_for: string | null;
+};
 export type MembersRecord = Answered<'listRunMembers'>;
 export type MemberRecord = MembersRecord['members'][number];
 
@@ -91,17 +95,37 @@ export function likelyStep<T extends Pick<ShownStepRecord, 'status'>>(steps: rea
 export function toShownSteps(
   steps: readonly StepRecord[],
   waiting: readonly WaitingItem[],
+  spec: RunRecord['spec'],
 ): readonly ShownStepRecord[] {
   const agents = new Set(waiting.map(({ agent_id }) => agent_id));
   const questioned = new Set(waiting.map((item) => (item.kind === 'question' ? item.step.step_key : null)));
+  const external = new Set(
+    spec.members.filter(({ agent }) => agent === null).map(({ member_id }) => member_id),
+  );
   return steps.map((step) => {
-    const { status, step_key, agent_id } = step;
+    const { status, step_key, agent_id, member_id } = step;
     const needs_you =
       status === 'running'
         ? agent_id !== null && agents.has(agent_id)
         : status === 'input_required' && questioned.has(step_key);
-    return needs_you ? { ...step, status: 'needs_you' } : step;
+    const waits = status === 'ready' && external.has(member_id);
+    return {
+      ...step,
+      ...(needs_you && { status: 'needs_you' }),
+      waits_for: waits ? `${member_id} (external)` : null,
+    };
   });
+}
+
+/** How many members without an agent are named, at most. */
+const WAITED_NAMED = 3;
+
+/** Whom the run waits for besides agents: `press, proof (external)`; null if nobody. */
+export function waitedFor(steps: readonly Pick<ShownStepRecord, 'member_id' | 'waits_for'>[]): string | null {
+  const members = new Set(
+    steps.filter(({ waits_for }) => waits_for !== null).map(({ member_id }) => member_id),
+  );
+  return members.size === 0 ? null : `${[...members].slice(0, WAITED_NAMED).join(', ')} (external)`;
 }
 
 /** The requests of members, for the timeline. The questions of steps are in the records of the steps. */

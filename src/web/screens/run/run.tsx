@@ -23,6 +23,7 @@ import {
   type StepRecord,
   toShownSteps,
   toTimedWaits,
+  waitedFor,
 } from './facts.ts';
 import { MemberPanel } from './member-panel.tsx';
 import { Members } from './members.tsx';
@@ -114,7 +115,14 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
     <Screen
       title={`Run ${run.number} · ${team.data?.name ?? team_id}`}
       back={runs_page}
-      heading={<Heading run={run} team_name={team.data?.name ?? team_id} needs_you={waiting.length > 0} />}
+      heading={
+        <Heading
+          run={run}
+          team_name={team.data?.name ?? team_id}
+          needs_you={waiting.length > 0}
+          waits_for={waitedFor(shown)}
+        />
+      }
       actions={
         <RunButtons
           run={run}
@@ -234,7 +242,7 @@ function Side({
 }
 
 /** `shown`: the steps as all views show them. */
-function useSteps({ id: run_id, team_id, attempt }: RunRecord, waiting: readonly WaitingItem[]) {
+function useSteps({ id: run_id, team_id, attempt, spec }: RunRecord, waiting: readonly WaitingItem[]) {
   const queries = useQueryClient();
   // A restart removes added steps, which no stream reports.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the attempt changes
@@ -243,11 +251,22 @@ function useSteps({ id: run_id, team_id, attempt }: RunRecord, waiting: readonly
   }, [attempt, run_id, queries]);
   const read = useQuery(stepsQuery(team_id, run_id));
   const { data: steps = NO_STEPS } = read;
-  const shown = useMemo(() => toShownSteps(steps, waiting), [steps, waiting]);
+  const shown = useMemo(() => toShownSteps(steps, waiting, spec), [steps, waiting, spec]);
   return { read, steps, shown };
 }
 
-function Heading({ run, team_name, needs_you }: { run: RunRecord; team_name: string; needs_you: boolean }) {
+function Heading({
+  run,
+  team_name,
+  needs_you,
+  waits_for,
+}: {
+  run: RunRecord;
+  team_name: string;
+  needs_you: boolean;
+  /** As of `waitedFor`. */
+  waits_for: string | null;
+}) {
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-x-3">
       <span className="flex min-w-0">
@@ -261,8 +280,11 @@ function Heading({ run, team_name, needs_you }: { run: RunRecord; team_name: str
           {team_name}
         </Link>
       </span>
-      <span className="flex items-center gap-2 font-normal text-base">
+      <span className="flex min-w-0 items-center gap-2 font-normal text-base">
         <RunStatus status={run.status} needs_you={needs_you} />
+        {waits_for !== null && (
+          <span className="min-w-0 truncate text-needs text-sm">Waits for {waits_for}</span>
+        )}
       </span>
     </span>
   );

@@ -45,21 +45,22 @@ export function StepsList({
 }
 
 function Facts({ step, blockers }: { step: ShownStepRecord; blockers: readonly string[] }) {
-  const { status, member_id, error_text } = step;
+  const { status, member_id, error_text, waits_for } = step;
+  const note = error_text ?? (waits_for && `Waits for ${waits_for}`);
   return (
     <>
       <span className="truncate text-muted text-sm">
         {sentenceCase(statusText(status))} · {member_id}
         {status === 'pending' && blockers.length > 0 && ` · blocked by ${blockers.slice(0, 20).join(', ')}`}
       </span>
-      {error_text && (
+      {note && (
         <span
           className={cx(
             'line-clamp-2 break-words text-sm',
             status === 'failed' ? 'text-failed' : 'text-needs',
           )}
         >
-          {error_text}
+          {note}
         </span>
       )}
     </>

@@ -77,7 +77,7 @@ export function StepsTable({
                 </td>
                 <td className="max-md:hidden">{step.member_id}</td>
                 <td className="text-muted max-lg:hidden" title={step.depends_on.join(', ')}>
-                  {step.depends_on.slice(0, 20).join(', ') || '–'}
+                  {step.waits_for ?? (step.depends_on.slice(0, 20).join(', ') || '–')}
                 </td>
                 <td className="text-muted max-sm:hidden">
                   {step.started_at && <Duration from={step.started_at} to={step.ended_at} />}
