@@ -210,7 +210,7 @@ browserTest(
     await page.goto(`${plane.url}/agents/${agent_id}/conversation`);
     const prompt = page.getByRole('log').getByText('Your step is "draft"');
     await prompt.waitFor();
-    expect(await prompt.innerText()).toMatch(/Input of the run:\n<<<\n[^]*\n>>>\n/);
+    expect(await prompt.innerText()).toMatch(/Input of the run:\n<<<\n[\s\S]*\n>>>\n/);
     expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   },
 );

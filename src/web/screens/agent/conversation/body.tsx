@@ -17,25 +17,27 @@ export function BodyView({
 }) {
   return (
     <>
-      {body.parts.map((part, at) =>
-        part.type === 'text' && !is_markdown ? (
-          // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
-          <p
-            key={at}
-            dir="auto"
-            className="measure my-1.5 whitespace-pre-wrap break-words text-prose [overflow-wrap:anywhere]"
-          >
-            {part.text}
-          </p>
-        ) : (
-          // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
-          <PartView key={at} part={part} grows={grows && at === body.parts.length - 1} />
-        ),
-      )}
+      {body.parts.map((part, at) => {
+        const View = part.type === 'text' && !is_markdown ? WrittenText : PartView;
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
+        return <View key={at} part={part} grows={grows && at === body.parts.length - 1} />;
+      })}
       {body.omitted_chars > 0 && (
         <p className="text-muted">{body.omitted_chars} more characters not shown.</p>
       )}
     </>
+  );
+}
+
+/** Text with its lines and spaces. */
+function WrittenText({ part }: { part: Part }) {
+  return (
+    <p
+      dir="auto"
+      className="measure my-1.5 whitespace-pre-wrap break-words text-prose [overflow-wrap:anywhere]"
+    >
+      {part.type === 'text' && part.text}
+    </p>
   );
 }
 
