@@ -102,8 +102,9 @@ async function addLink(tx: Tx, key: string): Promise<void> {
         reader.sql.selectFrom('meta').select('key').where('key', 'like', 'link %').orderBy('key', 'desc'),
       ),
     async (last) => {
-      const number = Number(last?.key.slice(5) ?? 0) + 1;
-      await tx.run(tx.sql.insertInto('meta').values({ key: `link ${number}`, value: key }));
+      const link = `link ${Number(last?.key.slice(5) ?? 0) + 1}`;
+      await tx.run(tx.sql.insertInto('meta').values({ key: link, value: key }));
+      return { key: link };
     },
   );
 }

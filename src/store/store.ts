@@ -69,9 +69,9 @@ export interface Tx extends Writer {
   /**
    * Calls `fn` once the body has succeeded, as a part of this transaction, for rows that continue a chain. Transactions
    * with the same `turn` follow one another from here to their commits. `last` reads what the previous one committed, but
-   * perhaps none of the changes of this transaction. `fn` gets what it returns.
+   * perhaps none of the changes of this transaction. `fn` gets what it returns, and returns what it would find after that.
    */
-  atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void;
+  atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<T>): void;
 }
 
 export interface WriteOptions {

@@ -95,7 +95,9 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     this.after_commit.add(fn);
   }
 
-  atEnd<T>(_turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void {
-    this.addEnding(async () => fn(await last(this)));
+  atEnd<T>(_turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<T>): void {
+    this.addEnding(async () => {
+      await fn(await last(this));
+    });
   }
 }

@@ -84,7 +84,8 @@ export class Audit {
     tx.atEnd('audit', lastAudit, (last) => this.#chain(tx, last, contents));
   }
 
-  async #chain(tx: Tx, last: AuditLink | undefined, contents: readonly NewAudit[]): Promise<void> {
+  /** Returns the last record that it wrote. */
+  async #chain(tx: Tx, last: AuditLink | undefined, contents: readonly NewAudit[]): Promise<AuditLink> {
     let { id, hash } = last ?? { id: 0, hash: GENESIS };
     for (const content of contents) {
       const row = { id: ++id, ...content };
@@ -93,6 +94,7 @@ export class Audit {
       tx.afterCommit(() => this.#report(row, own_hash));
       hash = own_hash;
     }
+    return { id, hash };
   }
 
   #report({ id, ts: _, level, event, details, ...fields }: Omit<AuditRow, 'hash'>, hash: Buffer): void {

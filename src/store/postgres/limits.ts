@@ -45,6 +45,10 @@ export const limits = {
   attempts_max: 6,
   /** How much each commit raises the number of transactions that may run at once. At 0.02, about 2 % of them conflict. */
   slots_per_success: 0.02,
+  /** How many waiting writes share a transaction, at most. */
+  shared_writes_max: 16,
+  /** No write joins a transaction that has run for this long. */
+  shared_ms_max: 20,
   /** A transaction that takes longer than this no longer keeps others from starting. */
   slot_ms_max: 1_000,
   /** A transaction excludes all other writes from this attempt on. */

@@ -25,6 +25,7 @@ import { limits } from './limits.ts';
 import { Reads } from './reads.ts';
 import { settledArguments } from './schema/numbers.ts';
 import { Server } from './server.ts';
+import { SharedWrites } from './shared-writes.ts';
 import { noCounts, Writes } from './writes.ts';
 
 /**
@@ -44,7 +45,7 @@ class PostgresStore implements Store {
     up: () => this.#server.up,
     connections: () => {
       const [reads, writes] = [this.#reads.connections, this.#writers.use];
-      const waiting = reads.waiting + writes.waiting + this.#writes.waiting;
+      const waiting = reads.waiting + writes.waiting + this.#shared.waiting;
       return { open: reads.open + writes.open, waiting };
     },
   };
@@ -57,6 +58,7 @@ class PostgresStore implements Store {
   readonly #reads: Reads;
   readonly #writers: ConnectionPool;
   readonly #writes: Writes;
+  readonly #shared: SharedWrites;
   readonly #ingest: Ingest;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
@@ -85,6 +87,7 @@ class PostgresStore implements Store {
       options,
     };
     this.#writes = new Writes(writes);
+    this.#shared = new SharedWrites(this.#writes, this.server);
     this.#ingest = new Ingest(this.#writes);
   }
 
@@ -104,7 +107,11 @@ class PostgresStore implements Store {
 
   write<T>(fn: (tx: Tx) => Promise<T> | T, { alone = false }: WriteOptions = {}): Promise<T> {
     const caller = callerOf(this.write);
-    return this.#run(() => this.#writes.run({ isolation: 'SERIALIZABLE', body: fn, caller, alone }));
+    const work = { body: fn, caller };
+    this.server.writes++;
+    return this.#run(() =>
+      alone ? this.#writes.run({ isolation: 'SERIALIZABLE', ...work, alone }) : this.#shared.run(work),
+    );
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {

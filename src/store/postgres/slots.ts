@@ -6,6 +6,9 @@
 import { isConflict, isLockTimeout } from './errors.ts';
 import { limits } from './limits.ts';
 
+/** Ends the use of a slot. Idempotent. */
+export type EndSlot = () => void;
+
 export class Slots {
   readonly #max: number;
   readonly #waiting: (() => void)[] = [];
@@ -23,6 +26,11 @@ export class Slots {
     return Math.floor(this.#allowed);
   }
 
+  /** How many more transactions may run now. */
+  get free(): number {
+    return Math.max(0, this.allowed - this.#running.size);
+  }
+
   /** How many wait for a slot. */
   get waiting(): number {
     return this.#waiting.length;
@@ -30,9 +38,9 @@ export class Slots {
 
   /**
    * Resolves when the caller may run a transaction, in the order of the calls. The caller ends it with the result; after
-   * `limits.slot_ms_max`, others no longer wait for it. Idempotent.
+   * `limits.slot_ms_max`, others no longer wait for it.
    */
-  take(): Promise<() => void> {
+  take(): Promise<EndSlot> {
     if (this.#waiting.length === 0 && this.#running.size < this.allowed)
       return Promise.resolve(this.#begin());
     return new Promise((resolve) => {
@@ -51,7 +59,7 @@ export class Slots {
     if (isConflict(error) && !isLockTimeout(error)) this.#allowed = Math.max(1, this.#allowed / 2);
   }
 
-  #begin(): () => void {
+  #begin(): EndSlot {
     const slot = {};
     this.#running.add(slot);
     const timer = setTimeout(() => this.#end(slot), limits.slot_ms_max);

@@ -1,19 +1,20 @@
 /** Transactions on PostgreSQL, as their bodies see them. */
 import type { Compilable } from 'kysely';
 import { Problem } from '../../core/problem.ts';
-import { Body, Memos } from '../body.ts';
+import { Body, type Caller, Memos } from '../body.ts';
 import type { Reader, Tx } from '../store.ts';
 import { AfterCommit, type WakeKey, type WakeTopic } from '../wakes.ts';
 import type { Claim } from './claim.ts';
 import type { Connection, Result } from './connection.ts';
 import { kysely } from './dialect.ts';
+import { canRunAgain } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Reads } from './reads.ts';
 
 export class ReadTransaction extends Body implements Reader {
   readonly sql = kysely;
   override readonly database: object;
-  protected readonly connection: Connection;
+  readonly connection: Connection;
   /** Statements that are sent before the first one of the body, in one message. */
   readonly #opening: string;
   readonly #memos = new Memos();
@@ -107,11 +108,7 @@ export class ReadTransaction extends Body implements Reader {
   protected async send(sql: string, parameters: readonly unknown[] = [], as_arrays = false): Promise<Result> {
     this.beginStatement(sql);
     if (this.#failure !== null) throw this.#failure;
-    if (!this.#begun) {
-      this.#begun = true;
-      this.inBackground(this.connection.query(this.#opening));
-      this.onBegun();
-    }
+    this.begin();
     try {
       return await this.waitFor(this.connection.query(sql, parameters, as_arrays));
     } catch (error) {
@@ -120,8 +117,21 @@ export class ReadTransaction extends Body implements Reader {
     }
   }
 
-  /** Called after the opening statements were sent, before the first one of the body. */
-  protected onBegun(): void {}
+  /** Whether the body has sent a statement. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  /** Sends the opening statements, unless they were sent. */
+  protected begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.sendOpening();
+  }
+
+  protected sendOpening(): void {
+    this.inBackground(this.connection.query(this.#opening));
+  }
 
   /** A failure is reported by the next statement, or by the commit. */
   protected inBackground(answer: Promise<unknown>): void {
@@ -132,33 +142,37 @@ export class ReadTransaction extends Body implements Reader {
   }
 }
 
+/** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
+export const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
+
+/** The body of a write, and who started it. */
+export interface Work<T> {
+  body: (tx: Tx) => Promise<T> | T;
+  caller: Caller;
+}
+
+export type Outcome<T> = { value: T } | { error: unknown };
+
 /** In this space of keys, the first half is the same for all turns. See `schema/numbers.ts` for the keys of other locks. */
 const TAKE_TURN = 'SELECT 1 FROM pg_advisory_xact_lock(1, hashtext($1))';
 
-export class WriteTransaction extends ReadTransaction implements Tx {
+interface WritingOptions {
+  database: object;
+  connection: Connection;
+  opening?: string;
+  /** With a connection of their own, and a new snapshot each. */
+  reads: Pick<Reads, 'once'>;
+}
+
+/** What the bodies of writes see: a whole transaction, or a part of one. */
+abstract class Writing extends ReadTransaction implements Tx {
   /** To run after the commit. */
   after_commit: AfterCommit | null = null;
-  readonly #claim: Claim;
-  readonly #reads: Pick<Reads, 'once'>;
-  #claimed: Promise<void> | undefined;
-  #xid: string | null = null;
+  readonly reads: Pick<Reads, 'once'>;
 
-  /** `reads` have a connection of their own, and a new snapshot each. */
-  constructor(of: {
-    database: object;
-    connection: Connection;
-    opening: string;
-    claim: Claim;
-    reads: Pick<Reads, 'once'>;
-  }) {
-    super(of.database, of.connection, of.opening);
-    this.#claim = of.claim;
-    this.#reads = of.reads;
-  }
-
-  /** The id of the transaction, with which its outcome can be looked up. Null if it sent no statement. */
-  get xid(): string | null {
-    return this.#xid;
+  constructor({ database, connection, opening = '', reads }: WritingOptions) {
+    super(database, connection, opening);
+    this.reads = reads;
   }
 
   async run(query: Compilable<unknown>): Promise<{ changes: number }> {
@@ -203,15 +217,92 @@ export class WriteTransaction extends ReadTransaction implements Tx {
     this.after_commit.add(fn);
   }
 
-  atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<void>): void {
+  atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<T>): void {
     this.addEnding(async () => {
-      await this.send(TAKE_TURN, [turn]);
-      // The snapshot of this transaction is older than the turn.
-      await fn(await this.waitFor(this.#reads.once(last)));
+      await fn(await this.takeTurn(turn, last));
     });
   }
 
-  protected override onBegun(): void {
+  /** Waits until this transaction has the turn, and returns what `last` finds then. */
+  protected async takeTurn<T>(turn: string, last: (reader: Reader) => Promise<T>): Promise<T> {
+    await this.send(TAKE_TURN, [turn]);
+    // The snapshot of this transaction is older than the turn.
+    return this.waitFor(this.reads.once(last));
+  }
+}
+
+export class WriteTransaction extends Writing {
+  readonly #claim: Claim;
+  #claimed: Promise<void> | undefined;
+  #xid: string | null = null;
+  /** The last part that sent a statement has a savepoint. */
+  #has_savepoint = false;
+  /** The turns that parts have taken, and what the next one would find. */
+  readonly #turns = new Map<string, unknown>();
+
+  constructor({ claim, ...of }: WritingOptions & { claim: Claim }) {
+    super(of);
+    this.#claim = claim;
+  }
+
+  /** The id of the transaction, with which its outcome can be looked up. Null if it sent no statement. */
+  get xid(): string | null {
+    return this.#xid;
+  }
+
+  /**
+   * Runs a body as a part of this transaction, after all earlier parts. Resolves to what it returned, or to the error with
+   * which it alone was rolled back. Throws if the whole transaction has failed, perhaps because of an earlier part.
+   */
+  part<T>(work: Work<T>): Promise<Outcome<T>> {
+    return this.waitFor(this.#runPart(work));
+  }
+
+  async #runPart<T>({ body, caller }: Work<T>): Promise<Outcome<T>> {
+    if (BODIES_RUN_TWICE) this.#rollBack((await this.#try(body, caller)).part);
+    const { part, outcome } = await this.#try(body, caller);
+    if ('value' in outcome) this.#keep(part);
+    else this.#rollBack(part);
+    return outcome;
+  }
+
+  async #try<T>(body: Work<T>['body'], caller: Caller): Promise<{ part: Part; outcome: Outcome<T> }> {
+    const part = new Part(this, this.#turns);
+    try {
+      return { part, outcome: { value: await part.execute(body, caller) } };
+    } catch (error) {
+      await part.answered();
+      // An earlier part may have failed at a statement for which it did not wait.
+      await this.answered();
+      if (this.failure !== null) throw this.failure;
+      if (canRunAgain(part.failure)) throw part.failure;
+      return { part, outcome: { error } };
+    }
+  }
+
+  #rollBack(part: Part): void {
+    if (part.begun) this.inBackground(this.connection.query(`ROLLBACK TO ${SAVEPOINT}`));
+  }
+
+  #keep(part: Part): void {
+    for (const [turn, found] of part.turns) this.#turns.set(turn, found);
+    if (part.after_commit !== null) {
+      this.after_commit ??= new AfterCommit();
+      this.after_commit.addAll(part.after_commit);
+    }
+    this.inBackground(part.succeeded());
+  }
+
+  /** Sends the opening statements of the transaction and of a part. */
+  beginPart(): void {
+    this.begin();
+    const opening = this.#has_savepoint ? `RELEASE ${SAVEPOINT}; ${SAVEPOINT}` : SAVEPOINT;
+    this.inBackground(this.connection.query(opening));
+    this.#has_savepoint = true;
+  }
+
+  protected override sendOpening(): void {
+    super.sendOpening();
     const { statement } = this.#claim;
     this.#claimed = this.connection.query(statement).then((answer) => {
       this.#xid = (answer.rows as { xid: string }[])[0]?.xid ?? null;
@@ -236,5 +327,40 @@ export class WriteTransaction extends ReadTransaction implements Tx {
       throw error;
     }
     await super.commit();
+  }
+}
+
+const SAVEPOINT = 'SAVEPOINT part';
+
+/** A part of a transaction that can be rolled back alone. */
+class Part extends Writing {
+  /** The turns that it has taken, and what the next one would find. It loses them if it is rolled back. */
+  readonly turns = new Map<string, unknown>();
+  readonly #whole: WriteTransaction;
+  readonly #earlier_turns: ReadonlyMap<string, unknown>;
+
+  constructor(whole: WriteTransaction, earlier_turns: ReadonlyMap<string, unknown>) {
+    super(whole);
+    this.#whole = whole;
+    this.#earlier_turns = earlier_turns;
+  }
+
+  override atEnd<T>(turn: string, last: (reader: Reader) => Promise<T>, fn: (found: T) => Promise<T>): void {
+    this.addEnding(async () => {
+      // The whole transaction keeps a turn until its commit. Until then, only its parts know what they wrote.
+      const known = this.turns.has(turn) ? this.turns : this.#earlier_turns;
+      const found = known.has(turn) ? (known.get(turn) as T) : await this.takeTurn(turn, last);
+      this.turns.set(turn, await fn(found));
+    });
+  }
+
+  protected override sendOpening(): void {
+    this.#whole.beginPart();
+  }
+
+  /** Rejects if a statement failed for which the body did not wait. */
+  async succeeded(): Promise<void> {
+    await this.answered();
+    if (this.failure !== null) throw this.failure;
   }
 }

@@ -19,11 +19,8 @@ import type { Connection, ConnectionPool, PostgresOptions } from './connection.t
 import { Again, canRunAgain, Disconnected } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Reads } from './reads.ts';
-import { Slots } from './slots.ts';
-import { WriteTransaction } from './transaction.ts';
-
-/** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
-const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
+import { type EndSlot, Slots } from './slots.ts';
+import { BODIES_RUN_TWICE, WriteTransaction } from './transaction.ts';
 
 export interface Write<T> {
   isolation: 'SERIALIZABLE' | 'READ COMMITTED';
@@ -43,7 +40,8 @@ export class Writes {
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
-  readonly #slots: Slots;
+  /** For serializable transactions. */
+  readonly slots: Slots;
 
   /** `database` identifies the store. */
   constructor(of: {
@@ -64,30 +62,34 @@ export class Writes {
     this.#wakes = wakes;
     this.#log = options.log;
     this.#lost_ms_max = lostMsMax(options);
-    this.#slots = new Slots(pool.size);
-  }
-
-  /** How many writes wait for others. */
-  get waiting(): number {
-    return this.#slots.waiting;
+    this.slots = new Slots(pool.size);
   }
 
   /**
    * Resolves to what the body returned, after the commit, the body's callbacks and its wakes. Throws what the body throws, the
    * database's error, the problem `claim_lost` if another plane writes to the database, or the problem `unavailable` if it
-   * is not known whether the body was committed.
+   * is not known whether the body was committed. A serializable write uses `slot` first, if it is given, and ends it.
    */
-  run<T>(write: Write<T>): Promise<T> {
-    if (write.isolation === 'SERIALIZABLE') this.#counts.writes++;
-    return untilDone(this.#lost_ms_max, this.#counts, (attempt) => this.#attempt(write, attempt));
+  run<T>(write: Write<T>, slot?: EndSlot): Promise<T> {
+    let given = slot;
+    return untilDone(this.#lost_ms_max, this.#counts, async (number) => {
+      const endSlot = given ?? (await this.#slotFor(write));
+      given = undefined;
+      const twice = BODIES_RUN_TWICE && number === 1;
+      return this.attempt(twice ? { ...write, body: rolledBack(write.body) } : write, endSlot, number);
+    });
   }
 
-  async #attempt<T>({ isolation, body, caller, alone }: Write<T>, attempt: number): Promise<T> {
-    const endSlot = isolation === 'SERIALIZABLE' ? await this.#slots.take() : () => {};
+  async #slotFor({ isolation }: Write<unknown>): Promise<EndSlot> {
+    return isolation === 'SERIALIZABLE' ? this.slots.take() : () => {};
+  }
+
+  /** Like `run`, but throws the error that says that it can run again, and counts nothing. */
+  async attempt<T>({ isolation, body, caller, alone }: Write<T>, endSlot: EndSlot, number = 1): Promise<T> {
     let connection: Connection | null = null;
     try {
       connection = await this.#pool.acquire();
-      const mode = alone || attempt >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
+      const mode = alone || number >= limits.gate_attempt ? 'EXCLUSIVE' : 'ROW SHARE';
       const [database, claim, reads] = [this.#database, this.#claim, this.#reads];
       const opening = `BEGIN ISOLATION LEVEL ${isolation}; LOCK TABLE gate IN ${mode} MODE`;
       const tx = new WriteTransaction({ database, connection, opening, claim, reads });
@@ -101,15 +103,11 @@ export class Writes {
         await tx.answered();
         throw canRunAgain(tx.failure) ? tx.failure : error;
       }
-      if (BODIES_RUN_TWICE && attempt === 1) {
-        tx.finish();
-        throw new Again(null);
-      }
       await this.#commit(tx, connection);
-      if (isolation === 'SERIALIZABLE') this.#slots.succeeded();
+      if (isolation === 'SERIALIZABLE') this.slots.succeeded();
       return value;
     } catch (error) {
-      this.#slots.failed(error);
+      this.slots.failed(error);
       throw error;
     } finally {
       endSlot();
@@ -178,6 +176,13 @@ export class Writes {
       connection.release();
     }
   }
+}
+
+function rolledBack<T>(body: Write<T>['body']): Write<T>['body'] {
+  return async (tx) => {
+    await body(tx);
+    throw new Again(null);
+  };
 }
 
 const TERMINATE = `
