@@ -162,6 +162,37 @@ it.for(['answer', 'request'] as const)(
   },
 );
 
+it('numbers of a write are not settled before its commit, although an earlier write was rolled back', async () => {
+  const addFact = (tx: Tx) =>
+    tx.run(tx.sql.insertInto('facts').values({ ts: 0, kind: 'a', ref: '', payload: '' }));
+  const inserted = Promise.withResolvers<void>();
+  const looked = Promise.withResolvers<void>();
+  let is_over = false;
+  looked.promise.then(() => {
+    is_over = true;
+  });
+  const written = runTogether([
+    async (tx) => {
+      await addFact(tx);
+      throw new Error('undone');
+    },
+    async (tx) => {
+      await addFact(tx);
+      inserted.resolve();
+      const pause = tx.sql.selectNoFrom(sql`pg_sleep(0.005)::text`.as('pause'));
+      while (!is_over) await tx.get(pause);
+    },
+  ]);
+  await inserted.promise;
+  const before = await store.settledNumbers('facts');
+  looked.resolve();
+  expect(await written).toEqual(['undone', undefined]);
+  const [fact] = await execute(database.url, 'SELECT id FROM facts');
+  expect(before.open).toBe(true);
+  expect(before.up_to).toBeLessThan(Number(fact!.id));
+  expect(await store.settledNumbers('facts')).toEqual({ up_to: Number(fact!.id), open: false });
+});
+
 it('turns of writes in one transaction follow one another', async () => {
   const addLink =
     (name: string, end: Body = () => name) =>

@@ -1,8 +1,11 @@
 /**
- * Lets serializable writes that wait for a slot share one transaction, in which each is a part: it sees what earlier parts
- * wrote, and is rolled back alone if it throws. Those that wait often change the same run, and would conflict if they ran at
- * once. Sharing saves each of them the beginning, the commit and the sync of a transaction of its own. If the shared
- * transaction fails, each write runs in its own.
+ * Lets serializable writes that wait for the only slot share one transaction, in which each is a part: it sees what earlier
+ * parts wrote, and is rolled back alone if it throws. There is only one slot if writes conflict, for example because they
+ * change the same run. Sharing saves each of them the beginning, the commit and the sync of a transaction of its own. If the
+ * shared transaction fails, each write runs in its own.
+ *
+ * A shared transaction excludes all other writes. It keeps the locks of all its parts, in any order, so it could otherwise
+ * wait for a write that waits for it.
  */
 import { Problem } from '../../core/problem.ts';
 import type { ServerCounts } from '../store.ts';
@@ -50,7 +53,7 @@ export class SharedWrites {
       const first = this.#queue.shift();
       // A shared transaction that was running may have taken what was left.
       if (first === undefined) endSlot();
-      else if (this.#queue.length === 0 || slots.free > 0) this.#runAlone(first, endSlot);
+      else if (this.#queue.length === 0 || !slots.isOnly) this.#runAlone(first, endSlot);
       else void this.#runTogether(first, endSlot);
     }
     this.#starting = false;
@@ -62,11 +65,13 @@ export class SharedWrites {
 
   async #runTogether(first: QueuedWrite, endSlot: EndSlot): Promise<void> {
     const writes = [first];
-    const end_ms = performance.now() + limits.shared_ms_max;
     const body = async (tx: WriteTransaction) => {
       const outcomes: Outcome<unknown>[] = [];
+      let end_ms: number | undefined;
       for (const write of writes) {
         outcomes.push(await tx.part(write));
+        // The first one has waited for the writes in progress.
+        end_ms ??= performance.now() + limits.shared_ms_max;
         const next =
           writes.length < limits.shared_writes_max && performance.now() < end_ms && this.#queue.shift();
         if (next) writes.push(next);
@@ -75,7 +80,7 @@ export class SharedWrites {
     };
     this.#counts.transactions++;
     try {
-      const outcomes = await this.#writes.attempt({ isolation: 'SERIALIZABLE', body }, endSlot);
+      const outcomes = await this.#writes.attempt({ isolation: 'SERIALIZABLE', body, alone: true }, endSlot);
       outcomes.forEach((outcome, i) => {
         if ('error' in outcome) writes[i]!.reject(outcome.error);
         else writes[i]!.resolve(outcome.value);

@@ -67,9 +67,11 @@ test('others do not wait forever for a transaction that hangs', async () => {
     const [hung, next, last] = [taker(slots), taker(slots), taker(slots)];
     await vi.advanceTimersByTimeAsync(limits.slot_ms_max);
     expect([next.begun, last.begun]).toEqual([true, false]);
+    expect(slots.isOnly).toBe(false);
     hung.end();
     await settle();
     expect(last.begun).toBe(false);
+    expect(slots.isOnly).toBe(true);
     next.end();
     await settle();
     expect(last.begun).toBe(true);

@@ -13,6 +13,8 @@ export class Slots {
   readonly #max: number;
   readonly #waiting: (() => void)[] = [];
   readonly #running = new Set<object>();
+  /** Those that run although others no longer wait for them. */
+  readonly #overdue = new Set<object>();
   /** The limit is its integer part. */
   #allowed = 1;
 
@@ -26,9 +28,9 @@ export class Slots {
     return Math.floor(this.#allowed);
   }
 
-  /** How many more transactions may run now. */
-  get free(): number {
-    return Math.max(0, this.allowed - this.#running.size);
+  /** For the holder of a slot: whether it is the only one, and no other transaction is running. */
+  get isOnly(): boolean {
+    return this.allowed === 1 && this.#overdue.size === 0;
   }
 
   /** How many wait for a slot. */
@@ -62,9 +64,13 @@ export class Slots {
   #begin(): EndSlot {
     const slot = {};
     this.#running.add(slot);
-    const timer = setTimeout(() => this.#end(slot), limits.slot_ms_max);
+    const timer = setTimeout(() => {
+      this.#overdue.add(slot);
+      this.#end(slot);
+    }, limits.slot_ms_max);
     return () => {
       clearTimeout(timer);
+      this.#overdue.delete(slot);
       this.#end(slot);
     };
   }
