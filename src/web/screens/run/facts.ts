@@ -46,6 +46,11 @@ function isLedExternally({ spec }: Pick<RunRecord, 'spec'>): boolean {
   return runMode(spec) === 'outside';
 }
 
+/** How many steps wait for an answer. */
+export function countQuestions(steps: readonly Pick<StepRecord, 'status'>[]): number {
+  return steps.filter(({ status }) => status === 'input_required').length;
+}
+
 export type StepCommand = 'start' | 'complete' | 'fail';
 
 /** The commands that a step accepts now. `main`: those that its member cannot give itself. */

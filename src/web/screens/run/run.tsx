@@ -17,6 +17,7 @@ import { useWaiting } from '../../waiting/use-waiting.ts';
 import { useAddStepDialog } from './add-step.tsx';
 import { RunChanges } from './changes.tsx';
 import {
+  countQuestions,
   likelyStep,
   type MembersRecord,
   type ShownStepRecord,
@@ -97,6 +98,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const { search, chosen, select, pin, setView } = useSelection();
   const live = !isRunOver(run);
   const team = useQuery(teamQuery(team_id));
+  const team_name = team.data?.name ?? team_id;
   const members = useQuery(runMembersQuery(run_id, live));
   const { waiting, waits } = useWaitingIn(run_id);
   const { read, steps, shown } = useSteps(run, waiting);
@@ -113,23 +115,12 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const add_step = useAddStepDialog(run, steps, (step) => select({ step }));
   return (
     <Screen
-      title={`Run ${run.number} · ${team.data?.name ?? team_id}`}
+      title={`Run ${run.number} · ${team_name}`}
       back={runs_page}
       heading={
-        <Heading
-          run={run}
-          team_name={team.data?.name ?? team_id}
-          needs_you={waiting.length > 0}
-          waits_for={waitedFor(shown)}
-        />
+        <Heading {...{ run, team_name }} needs_you={waiting.length > 0} waits_for={waitedFor(shown)} />
       }
-      actions={
-        <RunButtons
-          run={run}
-          questions={steps.filter(({ status }) => status === 'input_required').length}
-          ready={read.data !== undefined}
-        />
-      }
+      actions={<RunButtons run={run} questions={countQuestions(steps)} ready={read.data !== undefined} />}
     >
       <Deleted what="run" error={error} />
       <Page width="full" className="gap-3!">

@@ -83,18 +83,7 @@ function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
     >
       {notice}
       <Page width="full" className="gap-3!">
-        {team.description && (
-          <p dir="auto" className="max-w-prose break-words text-prose">
-            {team.description}
-          </p>
-        )}
-        <p className="flex flex-wrap gap-x-4 text-muted text-sm">
-          <span>Version {team.version}</span>
-          <span className="min-w-0 break-words">
-            Access: {team.human_members.length > 0 ? team.human_members.join(', ') : 'owner and root'}
-          </span>
-          {team.spec.review_route === 'leader' && <span>Permission reviews go to the leader first</span>}
-        </p>
+        <About team={team} />
         <CallsHint spec={team.spec} />
         <div className="grid min-w-0 gap-3 xl:grid-cols-2">
           <MemberList team={team} />
@@ -134,6 +123,25 @@ function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
         <Delete team={team} onClose={() => setOpen(null)} />
       </Dialog>
     </Screen>
+  );
+}
+
+function About({ team }: { team: TeamRecord }) {
+  return (
+    <>
+      {team.description && (
+        <p dir="auto" className="max-w-prose break-words text-prose">
+          {team.description}
+        </p>
+      )}
+      <p className="flex flex-wrap gap-x-4 text-muted text-sm">
+        <span>Version {team.version}</span>
+        <span className="min-w-0 break-words">
+          Access: {team.human_members.length > 0 ? team.human_members.join(', ') : 'owner and root'}
+        </span>
+        {team.spec.review_route === 'leader' && <span>Permission reviews go to the leader first</span>}
+      </p>
+    </>
   );
 }
 
