@@ -21,22 +21,22 @@ export function registerDatabaseMetrics(metrics: Metrics, store: Pick<Store, 'se
   );
   metrics.counter(
     'svc_postgresql_transactions_total',
-    'Transactions on PostgreSQL, each counted once.',
+    'Transactions on PostgreSQL, each counted once even if it ran again.',
     () => server?.transactions ?? 0,
   );
   metrics.counter(
     'svc_postgresql_writes_total',
-    'Serializable transactions on PostgreSQL, each counted once: all that change rows, except batches of output.',
+    'Writes to PostgreSQL, each counted once, except batches of output. Several may share a transaction.',
     () => server?.writes ?? 0,
   );
   metrics.counter(
     'svc_postgresql_conflicts_total',
-    'Transactions that ran again because they conflicted with others.',
+    'Writes that ran again because they conflicted with others.',
     () => server?.conflicts ?? 0,
   );
   metrics.counter(
     'svc_postgresql_lost_total',
-    'Transactions that ran again because the connection to PostgreSQL was lost.',
+    'Reads and writes that ran again because the connection to PostgreSQL was lost.',
     () => server?.lost ?? 0,
   );
   metrics.counter(

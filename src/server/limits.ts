@@ -27,6 +27,8 @@ export const limits = {
   stream_stall_ms: 30_000,
   /** Interval at which a stream checks its token. */
   stream_recheck_ms: scaled(10_000),
+  /** A gauge that takes longer to read, for example because the database is slow, has no value. */
+  metric_read_ms_max: 2_000,
   /** Interval at which a shutdown closes idle connections. */
   drain_poll_ms: 50,
   /** Time after which a shutdown ends open requests. */

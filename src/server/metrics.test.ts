@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { limits } from './limits.ts';
 import { Metrics } from './metrics.ts';
 
 test('a gauge that cannot be read has no value, and the others keep theirs', async () => {
@@ -19,4 +20,13 @@ test('a gauge that cannot be read has no value, and the others keep theirs', asy
   expect(await values()).toEqual(['many{label="a"} 2', 'other 3']);
   read = () => 4;
   expect(await values()).toEqual(['one 4', 'many{label="a"} 4', 'other 3']);
+});
+
+test('a gauge whose value does not arrive in time has none', async () => {
+  vi.spyOn(limits, 'metric_read_ms_max', 'get').mockReturnValue(20 as never);
+  const metrics = new Metrics();
+  metrics.gauge('slow', 'Never read.', () => new Promise<number>(() => {}));
+  metrics.gauge('other', 'Always there.', () => 3);
+  expect((await metrics.text()).match(/^(slow|other).*$/gm)).toEqual(['other 3']);
+  vi.restoreAllMocks();
 });

@@ -3,7 +3,9 @@
  * can run in one process.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { sleep } from '../base/async.ts';
 import { type Logger, silentLog } from '../base/log.ts';
+import { limits } from './limits.ts';
 
 export interface LabeledValue<L extends string> {
   labels: Record<L, string>;
@@ -119,11 +121,18 @@ export class Metrics {
   }
 
   async #readOr<T>(none: T, metric: string, read: () => T | Promise<T>): Promise<T> {
+    const finished = new AbortController();
+    const late = async () => {
+      await sleep(limits.metric_read_ms_max, finished.signal);
+      throw new Error(`not read within ${limits.metric_read_ms_max} ms`);
+    };
     try {
-      return await read();
+      return await Promise.race([read(), late()]);
     } catch (err) {
       this.#log.warn({ err, metric }, 'cannot read a metric');
       return none;
+    } finally {
+      finished.abort();
     }
   }
 }

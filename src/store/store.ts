@@ -119,11 +119,11 @@ export interface Store {
 export interface ServerCounts {
   /** Transactions that were begun, each counted once even if it ran again. */
   transactions: number;
-  /** Those of `write`. */
+  /** Calls of `write`. Several may share a transaction. */
   writes: number;
-  /** Transactions that ran again because they conflicted with others. */
+  /** Writes that ran again because they conflicted with others. */
   conflicts: number;
-  /** Transactions that ran again because the connection was lost or could not be opened. */
+  /** Reads and writes that ran again because the connection was lost or could not be opened. */
   lost: number;
   /** Commits whose outcome remained unknown. */
   unknown_commits: number;

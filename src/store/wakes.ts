@@ -130,12 +130,6 @@ export class AfterCommit {
     else this.#add(topic, key);
   }
 
-  /** Adds what another transaction registered, after what is there. */
-  addAll(other: AfterCommit): void {
-    this.#callbacks.push(...other.#callbacks);
-    for (let i = 0; i < other.#topics.length; i++) this.wake(other.#topics[i]!, other.#keys[i]!);
-  }
-
   /** Runs the callbacks in the order of their registration, then delivers the wakes. Logs errors of callbacks. */
   run(wakes: LocalWakes, log: Logger): void {
     for (const callback of this.#callbacks) {

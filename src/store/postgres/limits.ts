@@ -49,7 +49,7 @@ export const limits = {
   shared_writes_max: 16,
   /** No write joins a transaction that has run for this long. */
   shared_ms_max: 20,
-  /** A transaction that takes longer than this no longer keeps others from starting. */
+  /** A transaction that takes longer than this no longer occupies a slot. */
   slot_ms_max: 1_000,
   /** A transaction excludes all other writes from this attempt on. */
   gate_attempt: 4,

@@ -11,6 +11,7 @@ import {
   type TestDatabase,
 } from '../../testing/postgres.ts';
 import { programs } from '../../testing/postgres-programs.ts';
+import { postgresServerTest } from '../../testing/postgres-server.ts';
 import { guideBlocks } from '../../testing/tutorials.ts';
 import { DatabaseTooNew } from '../migrate.ts';
 import { migrate, steps, UnsupportedDatabase, withPostgresTypes } from './migrate.ts';
@@ -83,7 +84,7 @@ it('rejects a database whose encoding is not UTF-8', async () => {
   await expect(migrate({ url })).rejects.toBeInstanceOf(UnsupportedDatabase);
 });
 
-it('upgrades a dump of an earlier version that was restored as the guide says', async () => {
+postgresServerTest('upgrades a dump of an earlier version that was restored as the guide says', async () => {
   const url = await openEmpty();
   const server = new URL(url);
   const name = server.pathname.slice(1);

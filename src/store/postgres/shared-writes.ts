@@ -1,15 +1,15 @@
 /**
  * Lets serializable writes that wait for the only slot share one transaction, in which each is a part: it sees what earlier
- * parts wrote, and is rolled back alone if it throws. There is only one slot if writes conflict, for example because they
- * change the same run. Sharing saves each of them the beginning, the commit and the sync of a transaction of its own. If the
- * shared transaction fails, each write runs in its own.
+ * parts wrote, and is rolled back alone if it throws. There is only one slot at the start, and while writes conflict, for
+ * example because they change the same run. Sharing saves each of them the beginning, the commit and the sync of a
+ * transaction of its own. If the shared transaction fails, each write runs in its own.
  *
- * A shared transaction excludes all other writes. It keeps the locks of all its parts, in any order, so it could otherwise
- * wait for a write that waits for it.
+ * A shared transaction excludes all other writes, also batches of output. It keeps the locks of all its parts, in any order,
+ * so it could otherwise wait for a write that waits for it.
  */
 import { Problem } from '../../core/problem.ts';
 import type { ServerCounts } from '../store.ts';
-import { isConflict } from './errors.ts';
+import { canRunAgain, Disconnected } from './errors.ts';
 import { limits } from './limits.ts';
 import type { EndSlot } from './slots.ts';
 import type { Outcome, Work, WriteTransaction } from './transaction.ts';
@@ -37,7 +37,7 @@ export class SharedWrites {
     return this.#queue.length + this.#writes.slots.waiting - (this.#starting ? 1 : 0);
   }
 
-  /** See `Writes.run`. Writes begin in the order of the calls. */
+  /** See `Writes.run`. Writes begin in the order of the calls, except those that run again. */
   run<T>(work: Work<T>): Promise<T> {
     return new Promise<unknown>((resolve, reject) => {
       this.#queue.push({ ...work, resolve, reject });
@@ -67,20 +67,18 @@ export class SharedWrites {
     const writes = [first];
     const body = async (tx: WriteTransaction) => {
       const outcomes: Outcome<unknown>[] = [];
-      let end_ms: number | undefined;
       for (const write of writes) {
         outcomes.push(await tx.part(write));
-        // The first one has waited for the writes in progress.
-        end_ms ??= performance.now() + limits.shared_ms_max;
-        const next =
-          writes.length < limits.shared_writes_max && performance.now() < end_ms && this.#queue.shift();
+        const ran_ms = tx.begun_at_ms === null ? 0 : performance.now() - tx.begun_at_ms;
+        const is_open = writes.length < limits.shared_writes_max && ran_ms < limits.shared_ms_max;
+        const next = is_open && this.#queue.shift();
         if (next) writes.push(next);
       }
       return outcomes;
     };
-    this.#counts.transactions++;
     try {
       const outcomes = await this.#writes.attempt({ isolation: 'SERIALIZABLE', body, alone: true }, endSlot);
+      this.#counts.transactions++;
       outcomes.forEach((outcome, i) => {
         if ('error' in outcome) writes[i]!.reject(outcome.error);
         else writes[i]!.resolve(outcome.value);
@@ -89,7 +87,8 @@ export class SharedWrites {
       // Each other write would also fail, or may have been committed.
       if (error instanceof Problem) for (const { reject } of writes) reject(error);
       else {
-        if (isConflict(error)) this.#counts.conflicts += writes.length;
+        if (error instanceof Disconnected) this.#counts.lost += writes.length;
+        else if (canRunAgain(error)) this.#counts.conflicts += writes.length;
         for (const write of writes) this.#runAlone(write);
       }
     }

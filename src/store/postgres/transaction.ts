@@ -1,9 +1,10 @@
 /** Transactions on PostgreSQL, as their bodies see them. */
 import type { Compilable } from 'kysely';
+import type { Logger } from '../../base/log.ts';
 import { Problem } from '../../core/problem.ts';
 import { Body, type Caller, Memos } from '../body.ts';
 import type { Reader, Tx } from '../store.ts';
-import { AfterCommit, type WakeKey, type WakeTopic } from '../wakes.ts';
+import { AfterCommit, type LocalWakes, type WakeKey, type WakeTopic } from '../wakes.ts';
 import type { Claim } from './claim.ts';
 import type { Connection, Result } from './connection.ts';
 import { kysely } from './dialect.ts';
@@ -235,14 +236,22 @@ export class WriteTransaction extends Writing {
   readonly #claim: Claim;
   #claimed: Promise<void> | undefined;
   #xid: string | null = null;
+  #begun_at_ms: number | null = null;
   /** The last part that sent a statement has a savepoint. */
   #has_savepoint = false;
+  /** To run after the commit, for each part. */
+  readonly #after_parts: AfterCommit[] = [];
   /** The turns that parts have taken, and what the next one would find. */
   readonly #turns = new Map<string, unknown>();
 
   constructor({ claim, ...of }: WritingOptions & { claim: Claim }) {
     super(of);
     this.#claim = claim;
+  }
+
+  /** When the server had begun the transaction and given it its lock (`performance.now()`); null before its answer. */
+  get begun_at_ms(): number | null {
+    return this.#begun_at_ms;
   }
 
   /** The id of the transaction, with which its outcome can be looked up. Null if it sent no statement. */
@@ -286,10 +295,7 @@ export class WriteTransaction extends Writing {
 
   #keep(part: Part): void {
     for (const [turn, found] of part.turns) this.#turns.set(turn, found);
-    if (part.after_commit !== null) {
-      this.after_commit ??= new AfterCommit();
-      this.after_commit.addAll(part.after_commit);
-    }
+    if (part.after_commit !== null) this.#after_parts.push(part.after_commit);
     this.inBackground(part.succeeded());
   }
 
@@ -305,10 +311,17 @@ export class WriteTransaction extends Writing {
     super.sendOpening();
     const { statement } = this.#claim;
     this.#claimed = this.connection.query(statement).then((answer) => {
+      this.#begun_at_ms = performance.now();
       this.#xid = (answer.rows as { xid: string }[])[0]?.xid ?? null;
       this.#claim.check(answer);
     });
     this.inBackground(this.#claimed);
+  }
+
+  /** Runs the callbacks, and delivers the wakes, of the body and of all parts. Call it after the commit. */
+  runAfterCommit(wakes: LocalWakes, log: Logger): void {
+    this.after_commit?.run(wakes, log);
+    for (const after of this.#after_parts) after.run(wakes, log);
   }
 
   /** Resolves if the plane has the claim, or if that is not known. Throws the problem `claim_lost`. */

@@ -75,8 +75,7 @@ export class Writes {
     return untilDone(this.#lost_ms_max, this.#counts, async (number) => {
       const endSlot = given ?? (await this.#slotFor(write));
       given = undefined;
-      const twice = BODIES_RUN_TWICE && number === 1;
-      return this.attempt(twice ? { ...write, body: rolledBack(write.body) } : write, endSlot, number);
+      return this.attempt(write, endSlot, { number, undo: BODIES_RUN_TWICE && number === 1 });
     });
   }
 
@@ -84,8 +83,15 @@ export class Writes {
     return isolation === 'SERIALIZABLE' ? this.slots.take() : () => {};
   }
 
-  /** Like `run`, but throws the error that says that it can run again, and counts nothing. */
-  async attempt<T>({ isolation, body, caller, alone }: Write<T>, endSlot: EndSlot, number = 1): Promise<T> {
+  /**
+   * Like `run`, but throws the error that says that it can run again, and counts nothing. `number`: of the attempt. `undo`: the
+   * body is rolled back, and has to run again.
+   */
+  async attempt<T>(
+    { isolation, body, caller, alone }: Write<T>,
+    endSlot: EndSlot,
+    { number = 1, undo = false } = {},
+  ): Promise<T> {
     let connection: Connection | null = null;
     try {
       connection = await this.#pool.acquire();
@@ -102,6 +108,10 @@ export class Writes {
         await tx.claimed();
         await tx.answered();
         throw canRunAgain(tx.failure) ? tx.failure : error;
+      }
+      if (undo) {
+        tx.finish();
+        throw new Again(null);
       }
       await this.#commit(tx, connection);
       if (isolation === 'SERIALIZABLE') this.slots.succeeded();
@@ -127,7 +137,7 @@ export class Writes {
       }
       failpoint('committed');
       await place.reached;
-      tx.after_commit?.run(this.#wakes, this.#log);
+      tx.runAfterCommit(this.#wakes, this.#log);
     } finally {
       place.leave();
     }
@@ -176,13 +186,6 @@ export class Writes {
       connection.release();
     }
   }
-}
-
-function rolledBack<T>(body: Write<T>['body']): Write<T>['body'] {
-  return async (tx) => {
-    await body(tx);
-    throw new Again(null);
-  };
 }
 
 const TERMINATE = `
