@@ -110,6 +110,7 @@ function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandler
     prepare: carryOut,
     collect: carryOut,
     collect_message: carryOut,
+    collect_failure: carryOut,
     push: carryOut,
     forget_owner: carryOut,
     discard_worktree: carryOut,

@@ -92,6 +92,7 @@ async function openOutbox() {
     'prepare',
     'collect',
     'collect_message',
+    'collect_failure',
     'push',
     'forget_owner',
     'discard_worktree',

@@ -44,8 +44,10 @@ export interface IntentPayloads {
   prepare: { attempt_num: number };
   /** Reads the step output that a session left for an attempt. */
   collect: { attempt_num: number };
-  /** Reads an agent's last message of a turn. `error_text`: why the turn failed; absent: it did not. */
-  collect_message: { attempt_num: number; prompt_id: string; error_text?: string };
+  /** Reads an agent's last message of a turn, which is the output of an attempt. */
+  collect_message: { attempt_num: number; prompt_id: string };
+  /** Reads an agent's last message of a turn that failed. It explains `error_text`. */
+  collect_failure: { attempt_num: number; prompt_id: string; error_text: string };
   /** Sends a device its unsent messages. The lane is the subscription's. */
   push: { message_num: number };
 }
@@ -83,6 +85,7 @@ interface IntentAnswers {
   prepare: unknown;
   collect: unknown;
   collect_message: unknown;
+  collect_failure: unknown;
   push: unknown;
 }
 

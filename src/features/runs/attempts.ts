@@ -133,7 +133,7 @@ export class Attempts {
     // Its node cannot report it now.
     if ((await findAgent(tx, agent_id))?.stale_since != null) return sharedLimits.node_suspect_ms;
     // Only the output has not been read.
-    for (const kind of ['collect', 'collect_message'] as const) {
+    for (const kind of ['collect', 'collect_message', 'collect_failure'] as const) {
       if (session_id !== null && (await this.#core.outbox.isPending(tx, session_id, kind)))
         return sharedLimits.node_suspect_ms;
     }

@@ -13,6 +13,7 @@ import {
   stepsOfRun,
   untilRun,
 } from '../../testing/team-runs.ts';
+import { Outbox } from '../../work/outbox.ts';
 import { findSession, updateSession } from '../agents/queries/agents.ts';
 import { limits as conversationLimits } from '../conversations/limits.ts';
 import type { Member } from '../teams/rules/team.ts';
@@ -105,21 +106,26 @@ test('a member that speaks ACP takes its steps one after another, in one session
 });
 
 test.each([
-  { reason: 'refusal', said: 'svc does not answer. ', error_text: 'the agent refused: svc does not answer.' },
+  { reason: 'refusal', said: 'No. ', error_text: 'the agent refused: No.' },
   { reason: 'refusal', said: 'x'.repeat(2_000), error_text: `the agent refused: ${'x'.repeat(1_000)}…` },
-  { reason: 'max_tokens', said: '', error_text: 'the agent reached the maximum number of tokens' },
   { reason: '_other', said: '', error_text: 'the turn ended: _other' },
-])('a turn that ends with $reason fails the step, with what the agent said last', async (ending) => {
+  { reason: 'constructor', said: 'Bye.', error_text: 'the turn ended: constructor: Bye.' },
+  { reason: 'max_tokens', said: 'A is', error_text: 'the agent reached the maximum number of tokens' },
+])('a turn that ends with $reason after $said.length characters fails the step', async (ending) => {
   const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
   const acp = await nextAcp();
   const { id } = await prompted(acp);
+  const enqueue = vi.spyOn(Outbox.prototype, 'enqueue');
+  onTestFinished(() => enqueue.mockRestore());
   writes(acp, ending.said);
   endTurn(acp, id, ending.reason);
   await untilRun(fixture, run_id, 'failed');
   expect((await step(run_id, 'a')).error_text).toBe(ending.error_text);
+  // An older program completes the step when it carries out this intent.
+  expect(enqueue.mock.calls.map(([, , , kind]) => kind)).not.toContain('collect_message');
 });
 
-test('prompts do not offer commands if agents cannot call the plane', async () => {
+test('prompts say that commands are not available if agents cannot call the plane', async () => {
   await fixture.close();
   fixture.actor_calls = false;
   await fixture.open();

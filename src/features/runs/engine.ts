@@ -20,7 +20,7 @@ export interface RunEngine {
   onSessionExit: SessionHooks['onExit'];
   facts: FactHandlers;
   timers: Pick<TimerHandlers, 'step_timeout'>;
-  intents: Pick<IntentHandlers, 'prepare' | 'collect' | 'collect_message'>;
+  intents: Pick<IntentHandlers, 'prepare' | 'collect' | 'collect_message' | 'collect_failure'>;
 }
 
 export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine {

@@ -1,4 +1,4 @@
-/** Reads the last message of an agent in a turn from its log. This message is the output of a step or round. */
+/** Reads the last message of an agent in a turn from its log. It is the output of a step or round, or explains its failure. */
 import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import { blocksText } from '../../acp/blocks.ts';
 import { readTurnEnd } from '../../acp/entries.ts';

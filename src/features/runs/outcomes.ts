@@ -34,12 +34,16 @@ import { readOutput } from './step-io.ts';
 
 const UNKNOWN = 'outcome unknown';
 
-/** Why a turn failed, by the stop reasons of ACP. */
-const turnErrors: Readonly<Record<string, string>> = {
-  refusal: 'the agent refused',
-  max_tokens: 'the agent reached the maximum number of tokens',
-  max_turn_requests: 'the agent reached the maximum number of requests of a turn',
-};
+/** The outcomes of turns that ended too early, by the stop reasons of ACP. The agent's last message does not explain them. */
+const cutTurns: ReadonlyMap<string | null, Outcome> = new Map<string | null, Outcome>([
+  [null, { kind: 'failed', error_text: 'the agent answered with an error' }],
+  ['cancelled', { kind: 'unknown', reason: 'the turn was cancelled' }],
+  ['max_tokens', { kind: 'failed', error_text: 'the agent reached the maximum number of tokens' }],
+  [
+    'max_turn_requests',
+    { kind: 'failed', error_text: 'the agent reached the maximum number of requests of a turn' },
+  ],
+]);
 
 export class Outcomes {
   readonly #core: AgentCore;
@@ -101,7 +105,7 @@ export class Outcomes {
     await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
   }
 
-  intents(): Pick<IntentHandlers, 'collect' | 'collect_message'> {
+  intents(): Pick<IntentHandlers, 'collect' | 'collect_message' | 'collect_failure'> {
     return {
       collect: async (intent) => {
         const { lane: session_id, node_id } = intent;
@@ -115,21 +119,26 @@ export class Outcomes {
         failpoint('step_collected');
       },
       collect_message: async (intent) => {
-        const { events } = this.#core;
+        const { prompt_id } = intent.payload;
+        await this.#end(intent, async ({ agent_id }) => ({
+          kind: 'completed',
+          output: await lastMessage(this.#core.events, agent_id, prompt_id),
+        }));
+        failpoint('step_message_collected');
+      },
+      collect_failure: async (intent) => {
         const { prompt_id, error_text } = intent.payload;
         await this.#end(intent, async ({ agent_id }) => {
-          const output = await lastMessage(events, agent_id, prompt_id);
-          if (error_text === undefined) return { kind: 'completed', output };
-          return withCause({ kind: 'failed', error_text }, output && excerpt(output));
+          const message = await lastMessage(this.#core.events, agent_id, prompt_id);
+          return withCause({ kind: 'failed', error_text }, message && excerpt(message));
         });
-        failpoint('step_message_collected');
       },
     };
   }
 
   /** Ends an attempt whose output must be read first. If the output can never be read, the attempt fails. */
   async #end(
-    intent: Intent<'collect' | 'collect_message'>,
+    intent: Intent<'collect' | 'collect_message' | 'collect_failure'>,
     read: (attempt: Attempt) => Promise<Outcome>,
   ): Promise<void> {
     const { store, outbox } = this.#core;
@@ -239,21 +248,18 @@ export class Outcomes {
   ): Promise<void> {
     const attempt = await attemptOfPrompt(tx, prompt_id);
     if (!attempt || attempt.ended) return;
-    if (stop_reason === 'cancelled' || stop_reason === null) {
-      const outcome: Outcome =
-        stop_reason === null
-          ? { kind: 'failed', error_text: 'the agent answered with an error' }
-          : { kind: 'unknown', reason: 'the turn was cancelled' };
-      await this.#attempts.end(tx, attempt.num, outcome);
+    const outcome = cutTurns.get(stop_reason);
+    if (outcome) return this.#attempts.end(tx, attempt.num, outcome);
+    const { outbox } = this.#core;
+    const turn = { attempt_num: attempt.num, prompt_id };
+    const node_id = (await findSession(tx, session_id))?.node_id ?? '';
+    if (stop_reason === 'end_turn') {
+      await outbox.enqueue(tx, node_id, session_id, 'collect_message', turn);
       return;
     }
     // An agent usually says why it does not continue.
-    const failed = stop_reason !== 'end_turn' && {
-      error_text: turnErrors[stop_reason] ?? `the turn ended: ${stop_reason}`,
-    };
-    const payload = { attempt_num: attempt.num, prompt_id, ...failed };
-    const node_id = (await findSession(tx, session_id))?.node_id ?? '';
-    await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect_message', payload);
+    const error_text = stop_reason === 'refusal' ? 'the agent refused' : `the turn ended: ${stop_reason}`;
+    await outbox.enqueue(tx, node_id, session_id, 'collect_failure', { ...turn, error_text });
   }
 }
 

@@ -98,7 +98,7 @@ function memberLine(spec: TeamSpec, { member_id, description, skills }: Member):
   return `- ${member_id} (${getRole(spec, member_id)})${what}`;
 }
 
-/** A paragraph; none if there are no commands. */
+/** A paragraph about the commands, or that they are not available; none if there are no commands. */
 function formatCommands(role: 'leader' | 'worker', help: Introduced['help']): string[] {
   if (help === null) return ['The commands of `svc actor` are not available here.'];
   const usages = [
