@@ -114,10 +114,12 @@ test('a holder of the shared secret may call from a live session', async () => {
     ...of_session,
     ...no_team,
   });
-  expect(await ask(await minted('', { session_id: 'ses_of_another_plane' }))).toEqual(nobody);
   await fixture.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
   await expect(ask(await minted('', claims))).rejects.toMatchObject(unauthorized);
-  expect(reasons).toEqual(['session ses_a is over']);
+  // The sessions of a deleted agent are no longer known.
+  const deleted = { session_id: 'ses_deleted' };
+  await expect(ask(await minted('user:root', deleted))).rejects.toMatchObject(unauthorized);
+  expect(reasons).toEqual(['session ses_a is over', 'session ses_deleted is over']);
 });
 
 test('a token made from the secret is valid once, and a plane’s token is not accepted', async () => {

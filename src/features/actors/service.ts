@@ -120,8 +120,7 @@ export class Actors {
   async #bySession(token: string, node_id: string): Promise<Credential> {
     const session_id = this.#deps.session_tokens.sessionOf(token);
     if (session_id === null) throw this.#refused('the token is not one of this plane', node_id);
-    const session = await this.#deps.store.read((reader) => findLive(reader, session_id));
-    if (session === null) throw this.#refused(`session ${session_id} is over`, node_id);
+    const session = await this.#liveSession(session_id, node_id);
     if (session.node_id !== node_id) {
       throw this.#refused(`session ${session_id} is on node ${session.node_id}`, node_id);
     }
@@ -136,19 +135,19 @@ export class Actors {
       throw this.#refused('the subject is no actor', node_id);
     }
     const named = sub === '' ? undefined : sub;
-    const session = typeof session_id === 'string' ? await this.#claimedSession(session_id, node_id) : null;
+    const session = typeof session_id === 'string' ? await this.#liveSession(session_id, node_id) : null;
     const own = { actor_id: ownActor(session), session };
     return { ...own, actor_id: actingAs(own, named) };
   }
 
-  /** Null for a session of another plane. Throws `unauthorized` for one that is over. */
-  #claimedSession(session_id: string, node_id: string): Promise<CallingSession | null> {
-    return this.#deps.store.read(async (reader) => {
-      const session = await findLive(reader, session_id);
-      if (session === null && (await findSession(reader, session_id)))
-        throw this.#refused(`session ${session_id} is over`, node_id);
-      return session;
-    });
+  /**
+   * Throws `unauthorized` for a session that is over, and for an unknown one: the session of a deleted agent is unknown, and
+   * its processes may still run.
+   */
+  async #liveSession(session_id: string, node_id: string): Promise<CallingSession> {
+    const session = await this.#deps.store.read((reader) => findLive(reader, session_id));
+    if (session === null) throw this.#refused(`session ${session_id} is over`, node_id);
+    return session;
   }
 
   /** The caller gets the same message for every rejection; the log has the reason. */
