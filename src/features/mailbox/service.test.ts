@@ -101,6 +101,25 @@ test('a message acknowledged before it was listed counts as delivered then', asy
   expect(delivered_at).toBe(acknowledged_at);
 });
 
+test('naming a message to an agent acknowledges it if agents cannot call the plane', async () => {
+  await fixture.close();
+  fixture.actor_calls = false;
+  await fixture.open();
+  const { num } = await post('lead', 'robot');
+  const name = (prompt_id: string) =>
+    fixture.store.write(async (tx) => {
+      const text = await fixture.mailbox.pendingMail(tx, run, at('robot'), prompt_id);
+      await fixture.mailbox.promptSent(tx, run, at('robot'), prompt_id);
+      return text;
+    });
+  expect(await name('prm_1')).toContain(`Message ${num} from ${at('lead')}`);
+  const times = { delivered_at: expect.any(String), acknowledged_at: expect.any(String) };
+  expect(await fixture.mailbox.get(CAT, num)).toMatchObject({ status: 'acknowledged', ...times });
+  expect(await name('prm_2')).toBe(null);
+  await fixture.advanceClock(limits.mail_unacknowledged_ms);
+  expect((await currentRun()).attention).toBe(null);
+});
+
 test('inboxes are oldest first, of one run or all, and limited', async () => {
   const first = await send('lead', 'user:cat');
   const other = await addRun(fixture.store, CAT, specWith({ lead: null }));

@@ -287,11 +287,15 @@ export class Mailbox {
     return this.#change(tx, row, acknowledged);
   }
 
-  /** The receiver was notified of a message. An agent has to acknowledge it in time. */
+  /**
+   * The receiver was notified of a message. An agent has to acknowledge it in time. If agents cannot call the plane, the
+   * notification counts as the acknowledgement.
+   */
   async deliver(tx: Tx, row: MailRow): Promise<MailRow> {
     const now = this.#options.clock.now();
     const run = (await runOfNum(tx, row.run_num))!;
     if (findMember(run, row.to_actor_id)?.agent) {
+      if (!this.#options.actor_calls) return this.#acknowledge(tx, row, run);
       const due_at = now + limits.mail_unacknowledged_ms;
       await this.#options.timers.set(tx, 'mail_unacknowledged', String(row.num), due_at, {});
     }

@@ -1,7 +1,8 @@
 /**
  * Mail between actors of a run. It stays in the receiver's inbox until it is acknowledged, and the receiver is
- * notified at least once. Mail that cannot be delivered is kept as a dead letter, with the reason; mail that is sent to a run that
- * has ended is one from the start. Earlier mail stays in the inbox, because people may still read it, and the run may be resumed.
+ * notified at least once. Mail that cannot be delivered is kept as a dead letter, with the reason. Mail sent after its run
+ * has ended is a dead letter at once. Mail sent before stays in the inbox: people may still read it, and the run may be
+ * resumed.
  *
  *     pending ──▶ delivered ──▶ acknowledged
  *        │            │

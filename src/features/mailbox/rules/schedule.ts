@@ -88,6 +88,7 @@ export function isZone(timezone: string | null): boolean {
 }
 
 function pattern(cron: string, timezone: string | null): Cron {
-  // Lists and ranges are fixed times, too: when the clock changes, none of them is left out or fires twice.
+  // Lists and ranges are fixed times, too. When clocks go forward, all skipped times fire once together; when they go back, a
+  // repeated time fires only the first time.
   return new Cron(cron, { mode: '5-part', timezone: timezone ?? 'UTC', fixedTimeRule: 'no-wildcard' });
 }
