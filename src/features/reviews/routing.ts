@@ -9,6 +9,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
 import type { AgentCore } from '../agents/core.ts';
 import type { Participants } from '../teams/participants.ts';
+import { memberKind } from '../teams/rules/team.ts';
 import { type ReviewRow, updateReview } from './queries.ts';
 import type { ReviewNotice, ReviewRole } from './rules.ts';
 
@@ -37,18 +38,23 @@ export function getRole(participants: Participants | null, { member_id }: Member
   return member_id === participants.spec.leader_member_id ? 'leader' : 'worker';
 }
 
-/** The route of the agent's new review. `routed_to` is null for people. */
+/**
+ * The route of the agent's new review. `routed_to` is null for people. `actor_calls`: whether agents can call the plane;
+ * a leader with an agent can answer only then.
+ */
 export function firstRoute(
   participants: Participants | null,
   agent: Membership,
+  actor_calls: boolean,
 ): { origin_actor_id: string | null; routed_to: string | null } {
   if (participants === null || agent.member_id === null) return { origin_actor_id: null, routed_to: null };
   const { team, spec } = participants;
   const asks_leader = spec.review_route === 'leader' && getRole(participants, agent) === 'worker';
-  const { leader_member_id } = spec;
+  const leader = spec.members.find(({ member_id }) => member_id === spec.leader_member_id);
+  const can_answer = leader !== undefined && (actor_calls || memberKind(leader) === 'outside');
   return {
     origin_actor_id: memberActorId(agent.member_id, team.id),
-    routed_to: asks_leader && leader_member_id !== null ? memberActorId(leader_member_id, team.id) : null,
+    routed_to: asks_leader && can_answer ? memberActorId(leader.member_id, team.id) : null,
   };
 }
 

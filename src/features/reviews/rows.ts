@@ -35,7 +35,7 @@ export async function openReview(
   const { options } = permission;
   const id = transaction.reviewId(request.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
-  const first = firstRoute(await routing.participants(tx, agent), agent);
+  const first = firstRoute(await routing.participants(tx, agent), agent, core.actor_calls);
   await insertReview(tx, {
     id,
     agent_num: agent.num,

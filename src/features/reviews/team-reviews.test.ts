@@ -4,6 +4,7 @@ import { problems } from '../../core/problem.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
+import { ACP_AGENT } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import type { Review } from './rules.ts';
@@ -98,6 +99,18 @@ test('with review_route leader, a worker’s review goes to the leader, who is n
   expect(await audited('permission_reviewed')).toMatchObject([{ actor_id: 'boss@team_x' }]);
   expect(await fixture.reviews.listFor(member('boss'))).toEqual([]);
   await fixture.expectSameState(agent_id);
+});
+
+test('a review goes to people at once if the leader is an agent and agents cannot call the plane', async () => {
+  await fixture.close();
+  fixture.actor_calls = false;
+  await fixture.open();
+  const { members } = specOf(['boss', 'hand']);
+  members[0]!.agent = ACP_AGENT;
+  await team({ review_route: 'leader', members });
+  const { review } = await request('hand');
+  expect(review).toMatchObject({ origin_actor_id: 'hand@team_x', routed_to: null });
+  expect(fixture.notices).toEqual([]);
 });
 
 test('a review whose leader cannot be notified because the mailbox is full waits for it, and then goes to people', async () => {
