@@ -107,18 +107,29 @@ export class Elicitations {
       return true;
     });
     if (done === null) throw problems.elicitationCancelled();
+    await this.#auditEnd(tx, row, caller, { action, content });
+    return toElicitation((await findElicitation(tx, row.id))!);
+  }
+
+  /** `by`: null if nobody answered in time. */
+  async #auditEnd(
+    tx: Tx,
+    row: ElicitationRow,
+    by: Caller | null,
+    { action, content }: { action: ElicitationAction; content: Record<string, unknown> | null },
+  ): Promise<void> {
     await this.#core.audit.record(tx, {
       event: 'elicitation_answered',
       agent_id: row.agent_id,
-      user_id: caller.user_id,
-      ip: caller.ip,
+      user_id: by?.user_id ?? null,
+      ip: by?.ip ?? null,
       details: {
         ...{ elicitation_id: row.id, mode: row.mode, action },
         ...(content && { fields: Object.keys(content) }),
         ...(row.url !== null && { host: new URL(row.url).host }),
+        ...(by === null && { why: 'no answer in time' }),
       },
     });
-    return toElicitation((await findElicitation(tx, row.id))!);
   }
 
   /** Marks answers as delivered when this many bytes of the session's stdin have been written. */
@@ -145,18 +156,7 @@ export class Elicitations {
           transaction.publishAtEnd();
           return true;
         });
-        if (done === null) return;
-        await this.#core.audit.record(tx, {
-          event: 'elicitation_answered',
-          agent_id: row.agent_id,
-          user_id: null,
-          ip: null,
-          details: {
-            ...{ elicitation_id: row.id, mode: row.mode, action: 'cancel' },
-            ...(row.url !== null && { host: new URL(row.url).host }),
-            why: 'no answer in time',
-          },
-        });
+        if (done !== null) await this.#auditEnd(tx, row, null, { action: 'cancel', content: null });
       },
     };
   }

@@ -53,7 +53,7 @@ export interface MemberAnswerer {
   /** The address of an operator who answers as the member; null for an agent, or if it is unknown. */
   ip: string | null;
   /** Whether an operator answers as the member, without a user's token. */
-  operator?: boolean;
+  operator?: boolean | undefined;
 }
 
 export interface ReviewsOptions {
@@ -67,7 +67,7 @@ interface Answerer {
   name: string;
   user_id: string | null;
   ip: string | null;
-  /** The caller is an operator of the service, authenticated on the internal listener without a user's token. */
+  /** Whether an operator acts as this person or member, without a user's token. */
   operator?: boolean | undefined;
 }
 
@@ -209,20 +209,32 @@ export class Reviews {
       return transaction.stdin_end;
     });
     if (stdin_end === null) throw problems.reviewCancelled();
+    await this.#auditEnd(tx, row, by, { decision, option });
+    tx.afterCommit(() => this.#options.onAnswered(this.#core.clock.now() - row.created_at));
+    return toReview((await findReview(tx, row.id))!);
+  }
+
+  /** `by`: null if nobody answered in time. `option`: null if the review was cancelled. */
+  async #auditEnd(
+    tx: Tx,
+    row: ReviewRow,
+    by: Answerer | null,
+    { decision, option }: { decision: Decision | null; option: Review['options'][number] | null },
+  ): Promise<void> {
+    const outcome = option ? 'selected' : 'cancelled';
     await this.#core.audit.record(tx, {
       event: 'permission_reviewed',
       agent_id: row.agent_id,
-      user_id: by.user_id,
-      ip: by.ip,
+      user_id: by?.user_id ?? null,
+      ip: by?.ip ?? null,
       details: {
-        ...{ review_id: row.id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
+        ...{ review_id: row.id, decision, option_id: option?.option_id ?? null, outcome },
         ...namesOf(row, option),
-        ...(by.user_id === null && { actor_id: by.name }),
-        ...(by.operator && BY_OPERATOR),
+        ...(by === null && { why: 'no answer in time' }),
+        ...(by?.user_id === null && { actor_id: by.name }),
+        ...(by?.operator && BY_OPERATOR),
       },
     });
-    tx.afterCommit(() => this.#options.onAnswered(this.#core.clock.now() - row.created_at));
-    return toReview((await findReview(tx, row.id))!);
   }
 
   async #route(tx: Tx, row: ReviewRow, by: Answerer, route_to: string): Promise<Review> {
@@ -288,18 +300,7 @@ export class Reviews {
           transaction.publishAtEnd();
           return true;
         });
-        if (done === null) return;
-        await this.#core.audit.record(tx, {
-          event: 'permission_reviewed',
-          agent_id: row.agent_id,
-          user_id: null,
-          ip: null,
-          details: {
-            ...{ review_id: row.id, decision: null, option_id: null, outcome: 'cancelled' },
-            ...namesOf(row, null),
-            why: 'no answer in time',
-          },
-        });
+        if (done !== null) await this.#auditEnd(tx, row, null, { decision: null, option: null });
       },
     };
   }

@@ -26,7 +26,7 @@ export interface Commander {
   /** `user:<username>` or `<member_id>@<team_id>`. */
   actor_id: string;
   /** Whether an operator acts as this actor, without a user's token. */
-  operator?: boolean;
+  operator?: boolean | undefined;
 }
 
 /** A person who acts with a user's token. */
