@@ -22,7 +22,12 @@ export function apiPage(): string {
       ids.map((id) => row(routes[id])),
     ),
   ]);
-  return page('API', 'This page lists all routes of the HTTP API.', 'src/api/routes.ts', [LEGEND, ...parts]);
+  return page(
+    'API',
+    'This page lists all routes of the HTTP API.',
+    ['src/api/routes.ts'],
+    [LEGEND, ...parts],
+  );
 }
 
 function row(route: Route): string[] {

@@ -29,6 +29,8 @@ const variables = [
     'base folders of the configuration, stored tokens and the data directory',
   ],
   ['`SVC_ACTOR_ID`, `SVC_RUN_ID`', 'actor and run of `svc actor`; set for agents of runs'],
+  ['`SVC_STEP_KEY`', 'step of `svc actor`; set for steps of agents without ACP'],
+  ['`SVC_SESSION_ID`', 'session for which `svc actor` calls; set for every agent'],
   [
     '`SVC_ACTOR_TOKEN_FILE`',
     'token of `svc actor`; set for every agent if `internal_grpc.enabled` is true ([all variables of agents](actors.md))',
@@ -46,18 +48,23 @@ export async function cliPage(): Promise<string> {
     String(value),
     exitMeanings[name as keyof typeof exitCodes],
   ]);
-  return page('Command line', 'This page shows the help of every `svc` command.', 'src/cli/main.ts', [
-    'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f`.',
-    '## Exit codes',
-    table(['Code', 'Meaning'], codes),
-    '## Environment variables',
-    table(['Variable', 'Meaning'], variables),
-    'Flags win over variables. Every configuration key also has a variable ([Configuration](configuration.md)).',
-    '## Shell completion',
-    'Commands, options and names can be completed with the Tab key. Add this to the file that your shell reads when it starts, after `svc` is in `PATH`:',
-    '```sh\neval "$(svc completion bash)"          # in ~/.bashrc\neval "$(svc completion zsh)"           # in ~/.zshrc, after compinit\nsvc completion fish | source           # in ~/.config/fish/config.fish\n```',
-    ...groups,
-  ]);
+  return page(
+    'Command line',
+    'This page shows the help of every `svc` command.',
+    ['src/cli/main.ts'],
+    [
+      'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f`.',
+      '## Exit codes',
+      table(['Code', 'Meaning'], codes),
+      '## Environment variables',
+      table(['Variable', 'Meaning'], variables),
+      'Flags win over variables. Every configuration key also has a variable ([Configuration](configuration.md)).',
+      '## Shell completion',
+      'Commands, options and names can be completed with the Tab key. Add this to the file that your shell reads when it starts, after `svc` is in `PATH`:',
+      '```sh\neval "$(svc completion bash)"          # in ~/.bashrc\neval "$(svc completion zsh)"           # in ~/.zshrc, after compinit\nsvc completion fish | source           # in ~/.config/fish/config.fish\n```',
+      ...groups,
+    ],
+  );
 }
 
 /** Commands without subcommands, depth first. */

@@ -34,7 +34,7 @@ export function errorsPage(): string {
   return page(
     'Errors',
     'This page lists the errors of the HTTP API, and of `svc actor`.',
-    'src/core/problem.ts` and `src/core/other-problems.ts',
+    ['src/core/problem.ts', 'src/core/other-problems.ts'],
     [FORM, ...parts],
   );
 }

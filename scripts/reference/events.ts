@@ -33,7 +33,7 @@ export function eventsPage(): string {
   return page(
     'Events',
     'This page lists the events of agents and the streams that deliver them.',
-    'src/core/event-shapes.ts',
+    ['src/core/event-shapes.ts'],
     [
       STREAMS,
       table(['Stream', 'Content'], streams),

@@ -15,7 +15,7 @@ export async function limitsPage(): Promise<string> {
   const files: string[] = [];
   for await (const file of glob('src/**/limits.ts', { cwd: root })) files.push(file);
   const parts = await Promise.all(files.sort().map(partOf));
-  return page('Limits', 'This page lists the limits of svc.', 'src/**/limits.ts', [ABOUT, ...parts.flat()]);
+  return page('Limits', 'This page lists the limits of svc.', ['src/**/limits.ts'], [ABOUT, ...parts.flat()]);
 }
 
 async function partOf(file: string): Promise<string[]> {

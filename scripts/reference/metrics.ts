@@ -21,10 +21,12 @@ export async function metricsPage(): Promise<string> {
     [...labels].map(code).join(', '),
     help,
   ]);
-  return page('Metrics', 'This page lists the Prometheus metrics of svc.', 'GET /metrics', [
-    ACCESS,
-    table(['Metric', 'Type', 'Labels', 'Meaning'], rows),
-  ]);
+  return page(
+    'Metrics',
+    'This page lists the Prometheus metrics of svc.',
+    ['GET /metrics'],
+    [ACCESS, table(['Metric', 'Type', 'Labels', 'Meaning'], rows)],
+  );
 }
 
 async function metrics(): Promise<Metric[]> {

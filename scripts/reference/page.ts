@@ -1,8 +1,13 @@
 /** Markdown of the generated reference pages. */
 
-/** `intro`: one sentence that says what the page is for. `source`: the file that the page is generated from. */
-export function page(title: string, intro: string, source: string, parts: readonly string[]): string {
-  const origin = `This page is generated from \`${source}\` by \`npm run generate\`; do not edit it.`;
+/** `intro`: one sentence that says what the page is for. `sources`: what the page is generated from. */
+export function page(
+  title: string,
+  intro: string,
+  sources: readonly string[],
+  parts: readonly string[],
+): string {
+  const origin = `This page is generated from ${sources.map(code).join(' and ')} by \`npm run generate\`; do not edit it.`;
   return `${[`# ${title}`, intro, origin, ...parts].join('\n\n')}\n`;
 }
 
