@@ -280,6 +280,30 @@ test('retries an automatic restart that the node rejected', async () => {
   expect(await fixture.until(agent.id, 'running')).toMatchObject({ session_count: 2 });
 });
 
+test('a stop during a start that the node rejects also cancels the restart', async () => {
+  const { id, session_id } = await fixture.create({ restart_policy: 'on_failure', start: true });
+  node.sendFact(session_id!, ended(1));
+  await vi.waitFor(async () => expect((await fixture.get(id)).restart_at).not.toBeNull(), SOON);
+  let refuse: ((error: Error) => void) | null = null;
+  node.start = () =>
+    new Promise((_resolve, reject) => {
+      refuse = reject;
+    });
+  const starting = fixture.agents.start(ANA, id, null);
+  const refused = expect(starting).rejects.toThrow(problems.diskSpace().message);
+  await vi.waitFor(() => expect(refuse).not.toBeNull(), SOON);
+  const stopping = fixture.agents.stop(ANA, id, 0);
+  await vi.waitFor(async () => {
+    const stops = store.read((reader) =>
+      reader.all(reader.sql.selectFrom('outbox').selectAll().where('kind', '=', 'stop')),
+    );
+    expect(await stops).toHaveLength(1);
+  }, SOON);
+  refuse!(problems.diskSpace());
+  await refused;
+  expect(await stopping).toMatchObject({ status: 'failed', restart_at: null });
+});
+
 test('the plane starts even if a session directory cannot be removed', async () => {
   const agent = await fixture.create({ start: true });
   const { forget } = node;

@@ -403,16 +403,16 @@ export class Lifecycle {
   /** The node rejected the start before it created anything. */
   async #undoStart(agent_id: string, session: SessionRow, error: string, link: Link | null): Promise<void> {
     await writeForLink(this.#core.store, link, async (tx) => {
-      if (!(await isStarting(tx, session.id))) return;
+      const current = await findSession(tx, session.id);
+      if (current?.state !== 'starting') return;
       const row = await this.#core.records.mustFind(tx, agent_id);
       await this.#undo(tx, row, session, error);
-      // The restart policy still applies to the previous session, unless the agent is archived.
+      // The restart policy still applies to the previous session, unless the agent is archived or was stopped meanwhile.
       const [previous] = await listSessions(tx, row.num, { limit: 1 });
-      const restarts = restartsOnFailure(row) && row.archived_at === null;
+      const restarts = restartsOnFailure(row) && row.archived_at === null && current.stopping === 0;
       if (previous && row.status === 'failed' && restarts) {
         const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
-        const payload = { session_id: previous.id };
-        await this.#core.timers.set(tx, 'agent_restart', agent_id, due_at, payload);
+        await this.#core.timers.set(tx, 'agent_restart', agent_id, due_at, { session_id: previous.id });
       }
       await this.#core.records.publish(tx, agent_id);
     });
