@@ -41,6 +41,8 @@ export interface FactPayloads {
     status: string;
     /** The node's message for a failure. */
     message?: string | null;
+    /** The restart policy has been applied. Absent in facts of earlier releases, whose consumer applies it. */
+    restart_decided?: true;
   };
   /** Communication with an agent failed; its process keeps running. */
   acp_failed: { agent_id: string; session_id: string; error: string };

@@ -23,6 +23,7 @@ import {
   updateSession,
 } from './queries/agents.ts';
 import { nothingPending } from './records.ts';
+import { scheduleRestart } from './restarts.ts';
 import { type AgentStatus, finalStatus } from './rules.ts';
 import { isMeasured } from './summaries.ts';
 
@@ -203,6 +204,8 @@ export class Reconciler {
       archived_at: null,
       updated_at: this.#core.clock.now(),
     });
+    if (status === 'failed')
+      await scheduleRestart(this.#core, tx, agent, { ...session, ended_at: end.ended_at_ms });
     if (isMeasured(agent)) tx.afterCommit(() => this.#core.summaries.measure(agent.id));
     await this.#core.session.onExit(tx, session.id, exit);
     await this.#core.outbox.enqueue(tx, session.node_id, session.id, 'forget', {});
@@ -211,6 +214,7 @@ export class Reconciler {
       session_id: session.id,
       status,
       message: exit.message,
+      restart_decided: true,
     });
     await this.#core.records.publish(tx, agent.id);
   }

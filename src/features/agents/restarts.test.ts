@@ -42,21 +42,34 @@ test('a member of a team gets no restart policy, and one from an earlier release
   expect(await fixture.get(id)).toMatchObject({ status: 'failed', session_count: 1 });
 });
 
+test('the restart after an end that an earlier release recorded is scheduled', async () => {
+  const { id, session_id } = await fixture.create({ restart_policy: 'on_failure', start: true });
+  fixture.node.sendFact(session_id!, ended(1));
+  await fixture.until(id, 'failed');
+  await fixture.store.write(async (tx) => {
+    await fixture.core.timers.clear(tx, 'agent_restart', id);
+    const failed = { agent_id: id, session_id: session_id!, status: 'failed' };
+    await fixture.facts.record(tx, 'session_ended', session_id!, failed);
+  });
+  await vi.waitFor(async () => expect(await timers()).toHaveLength(1), SOON);
+});
+
 test('a stop cancels the scheduled restart, which the record shows', async () => {
   const { id, session_id } = await fixture.create({ restart_policy: 'on_failure', start: true });
   expect((await fixture.get(id)).restart_at).toBeNull();
-  const scheduled = new Promise<number>((resolve) => {
+  // In the transaction of the failure, because a stop may follow at once.
+  const scheduled = new Promise<number | null>((resolve) => {
     const publish = fixture.core.records.publish.bind(fixture.core.records);
     vi.spyOn(fixture.core.records, 'publish').mockImplementation(async (tx, agent_id) => {
       await publish(tx, agent_id);
-      const { restart_at } = await fixture.core.records.mustFind(tx, agent_id);
-      if (restart_at !== null) resolve(restart_at);
+      const { status, restart_at } = await fixture.core.records.mustFind(tx, agent_id);
+      if (status === 'failed') resolve(restart_at);
     });
   });
   fixture.node.sendFact(session_id!, ended(1));
   const due_at = await scheduled;
   expect(due_at).toBe(fixture.clock.now() + limits.restart_backoff_ms);
-  await vi.waitFor(async () => expect((await fixture.get(id)).restart_at).toBe(rfc3339(due_at)), SOON);
+  await vi.waitFor(async () => expect((await fixture.get(id)).restart_at).toBe(rfc3339(due_at!)), SOON);
   const stopped = await fixture.agents.stop(ANA, id, 0);
   expect(stopped).toMatchObject({ status: 'failed', restart_at: null, session_count: 1 });
   expect(await timers()).toEqual([]);

@@ -14,22 +14,34 @@ import { limits } from './limits.ts';
 import { type AgentRow, findAgent, findSession, type SessionRow, updateAgent } from './queries/agents.ts';
 import { restartsOnFailure } from './records.ts';
 
-/** Schedules the restart after a failed session. The delay doubles each time, up to `limits.restart_backoff_ms_max`. */
+/**
+ * Schedules the restart after a failed session, if the policy applies to the agent. The delay doubles each time, up to
+ * `limits.restart_backoff_ms_max`. Call it in the transaction that ends the session, so that a stop after it can cancel it.
+ */
+export async function scheduleRestart(
+  { clock, timers }: Pick<AgentCore, 'clock' | 'timers'>,
+  tx: Tx,
+  row: AgentRow,
+  session: Pick<SessionRow, 'id' | 'started_at' | 'ended_at'>,
+): Promise<void> {
+  if (!restartsOnFailure(row) || row.session_id !== session.id) return;
+  // A session that ran longer than the longest delay resets the delay.
+  const count = runTimeMs(session) > limits.restart_backoff_ms_max ? 0 : row.restart_count;
+  const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);
+  const now = clock.now();
+  updateAgent(tx, row.num, { restart_count: count + 1, updated_at: now });
+  await timers.set(tx, 'agent_restart', row.id, now + wait_ms, { session_id: session.id });
+}
+
+/** Schedules the restarts after ends that an earlier release recorded, which left that to the fact. */
 export function restartFacts(core: AgentCore): FactHandlers {
   return {
     session_ended: async (tx, { payload }) => {
+      if (payload.restart_decided || payload.status !== 'failed') return;
       const row = await findAgent(tx, payload.agent_id);
-      if (!row || !restartsOnFailure(row) || row.session_id !== payload.session_id) return;
-      if (payload.status !== 'failed' || row.session_state !== 'ended') return;
-      // A session that ran longer than the longest delay resets the delay.
       const session = await findSession(tx, payload.session_id);
-      const ran_ms = session ? runTimeMs(session) : 0;
-      const count = ran_ms > limits.restart_backoff_ms_max ? 0 : row.restart_count;
-      const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);
-      const now = core.clock.now();
-      updateAgent(tx, row.num, { restart_count: count + 1, updated_at: now });
-      const { session_id } = payload;
-      await core.timers.set(tx, 'agent_restart', row.id, now + wait_ms, { session_id });
+      if (!row || session?.state !== 'ended') return;
+      await scheduleRestart(core, tx, row, session);
       await core.records.publish(tx, row.id);
     },
   };
