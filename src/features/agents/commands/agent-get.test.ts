@@ -9,6 +9,7 @@ test.each<[Partial<Agent>, string]>([
   [{ status: 'running', activity: 'needs_you', needs_you: 'permission' }, 'running (needs_you)'],
   [{ status: 'failed', exit_code: 2 }, 'failed (2)'],
   [{ status: 'failed', exit_code: 2, restart_at: time }, 'failed (2, will restart)'],
+  [{ status: 'failed', exit_code: 2, restart_at: undefined as never }, 'failed (2)'],
   [{ status: 'failed', exit_signal: 'SIGKILL' }, 'failed (SIGKILL)'],
   [{ status: 'failed', reason: 'spawn_failed' }, 'failed (spawn_failed)'],
   [{ status: 'completed' }, 'completed'],

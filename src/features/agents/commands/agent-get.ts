@@ -24,7 +24,8 @@ export function formatStatus(
   if (agent.stopped_by_run !== null) return `run ${agent.stopped_by_run}`;
   if (agent.status !== 'failed') return agent.status;
   const why = agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason);
-  return `failed (${why}${agent.restart_at === null ? '' : ', will restart'})`;
+  // An older plane sends no `restart_at`.
+  return `failed (${why}${agent.restart_at ? ', will restart' : ''})`;
 }
 
 export function addGet(agents: Command, context: Context): void {
