@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync, rmdirSync, unlinkSync } from 'node:fs';
 import { chmod, lstat, mkdir, open, opendir, rename, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { MIB } from './limits.ts';
 
 /** Writes a file atomically: temporary file, fsync, rename, fsync of the folder. */
@@ -26,6 +26,11 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array, m
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   await folder.sync().finally(() => folder.close());
+}
+
+/** Makes a path absolute that may be relative to `base`, or start with `~/` for `home`. */
+export function absolutePath(path: string, base: string, home: string): string {
+  return path === '~' || path.startsWith('~/') ? join(home, path.slice(1)) : resolve(base, path);
 }
 
 /** Whether there is something at the path, even a link that leads nowhere. */

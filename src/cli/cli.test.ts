@@ -679,6 +679,14 @@ describe('configuration', () => {
     }
   });
 
+  test('init --data-dir reads ~ like the configuration, and refuses an empty path', async () => {
+    const path = join(home, 'tilde.toml');
+    const init = (data_dir: string) => run(['init', '--config', path, `--data-dir=${data_dir}`], { home });
+    expect(await init('')).toMatchObject({ code: 2, stderr: 'svc: --data-dir must not be empty\n' });
+    await init('~/svc data');
+    expect(readFileSync(path, 'utf8')).toContain(`data_dir = "${join(home, 'svc data')}"\n`);
+  });
+
   test('init --node says which file makes this machine a node', async () => {
     const argv = ['init', '--node', '--id', 'far', '--token', 't'.repeat(64)];
     const lines = async (more: string[], SVC_CONFIG: string) =>

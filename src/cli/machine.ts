@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { sleep } from '../base/async.ts';
+import { absolutePath } from '../base/files.ts';
 import { showArgv } from '../core/argv.ts';
 import { parseAddress } from '../core/config.ts';
 import { NODE_LISTEN } from '../core/node-toml.ts';
@@ -62,7 +63,8 @@ function addInit(program: Command, context: Context): void {
       const usual = io.env.SVC_CONFIG ? resolve(io.cwd, io.env.SVC_CONFIG) : local.defaultConfigFile();
       const path = options.config === undefined ? usual : resolve(io.cwd, options.config);
       const start = path === usual ? [] : [`to use it: ${showArgv(['svc', 'serve', '--config', path])}`];
-      const data_dir = options.dataDir === undefined ? undefined : resolve(io.cwd, options.dataDir);
+      if (options.dataDir === '') throw usage('--data-dir must not be empty');
+      const data_dir = options.dataDir && absolutePath(options.dataDir, io.cwd, io.home);
       if (options.node) return initNode(context, { path, data_dir, start }, options);
       if (options.id ?? options.token ?? options.listen)
         throw usage('--id, --token and --listen need --node');

@@ -7,6 +7,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { closest, distance } from 'fastest-levenshtein';
 import { parse, TomlError } from 'smol-toml';
+import { absolutePath } from '../base/files.ts';
 import { xdgFolder } from '../base/xdg.ts';
 import {
   type Config,
@@ -337,12 +338,10 @@ export function fromText(key: ConfigKey, text: string): unknown {
   }
 }
 
-/** Paths may be relative to the file that contains them (or to the working directory), or start with `~/`. */
+/** Paths may be relative to the file that contains them, or to the working directory. */
 function resolveFrom(key: ConfigKey, value: unknown, base: string, home: string): unknown {
-  const absolute = (path: unknown) => {
-    if (typeof path !== 'string' || path === '') return path;
-    return path === '~' || path.startsWith('~/') ? join(home, path.slice(1)) : resolve(base, path);
-  };
+  const absolute = (path: unknown) =>
+    typeof path !== 'string' || path === '' ? path : absolutePath(path, base, home);
   const { kind } = configKeys[key];
   if (kind === 'path') return absolute(value);
   return kind === 'paths' && Array.isArray(value) ? value.map(absolute) : value;
