@@ -499,7 +499,7 @@ test('stop --agents on the machine of a node names where its agents are stopped'
   };
   expect(await run(['stop', '--agents'], { home, local })).toMatchObject({
     code: 1,
-    stderr: "svc: a node's agents are stopped on its plane: run svc agents stop there\n",
+    stderr: 'svc: this machine is a node; stop its agents on the control plane: svc agents stop <agent>...\n',
   });
 });
 

@@ -84,7 +84,9 @@ function addStop(program: Command, context: Context): void {
       if (options.url !== undefined && !options.agents) throw usage('--url needs --agents');
       const config = await local.loadConfig(localFlags(options));
       if (options.agents && config.get('server.role') === 'node')
-        throw failed("a node's agents are stopped on its plane: run svc agents stop there");
+        throw failed(
+          'this machine is a node; stop its agents on the control plane: svc agents stop <agent>...',
+        );
       const data_dir = config.get('data_dir');
       if ((await local.holderOf(data_dir)) === null) throw failed(`no plane is running on ${data_dir}`);
       // Not SVC_URL, because it may name another plane, whose agents must not be stopped.
