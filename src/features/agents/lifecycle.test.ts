@@ -393,7 +393,7 @@ test('a stop succeeds if the session ends while the link breaks', async () => {
 
 test('a deletion names the processes that the last session left running', async () => {
   const { id, session_id } = await fixture.create({ on_exit: 'keep', start: true });
-  const leftovers = [{ pid: 4711, command: 'sleep 1000' }];
+  const leftovers = [{ pid: 4711, command: 'serve --key secret' }];
   const end = ended(0);
   if (end.kind === 'ended') end.end.leftovers = leftovers;
   node.sendFact(session_id!, end);
@@ -401,4 +401,9 @@ test('a deletion names the processes that the last session left running', async 
   const options = { force: false, delete_worktree: false };
   expect(await fixture.agents.previewDeletion(ANA, id, options)).toEqual({ leftovers });
   expect(await fixture.agents.delete(ANA, id, options)).toMatchObject({ leftovers });
+  // The audit log cannot be changed, so it has no command lines.
+  const record = await store.read((reader) =>
+    reader.get(reader.sql.selectFrom('audit').select('details').where('event', '=', 'agent_deleted')),
+  );
+  expect(JSON.parse(record!.details)).toMatchObject({ leftovers: [4711] });
 });

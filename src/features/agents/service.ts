@@ -395,7 +395,8 @@ export class Agents {
         name: now.name,
         ...(worktree_kept && { worktree_kept: worktree_kept.reason }),
         ...(branch_kept && { branch_kept: branch_kept.reason }),
-        ...(leftovers.length > 0 && { leftovers }),
+        // Without the command lines, which may contain secrets: audit records cannot be deleted.
+        ...(leftovers.length > 0 && { leftovers: leftovers.map(({ pid }) => pid) }),
       });
     });
     return released;
