@@ -60,14 +60,17 @@ test('lists at the beginning, when the stream has begun, and when an agent chang
   expect(lists).toBe(3);
 });
 
-test('lists once in an interval however many agents change', async () => {
+test.each([
+  ['change', 'agent'],
+  ['write output', 'activity'],
+])('lists once in an interval however many agents %s', async (_what, event) => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const [stop, changed] = [new AbortController(), new Wake()];
   async function* follow() {
     while (!stop.signal.aborted) {
       await changed.wait(undefined, stop.signal);
-      yield { event: 'agent' };
+      yield { event };
     }
   }
   const api = { client: { follow } } as unknown as Api;

@@ -8,8 +8,9 @@ import { limits } from '../limits.ts';
 import { onConnectionChange, reportConnection } from './follow.ts';
 
 /**
- * Calls `show` at once, and again after agents may have changed, at most once in `limits.cli_watch_interval_ms` however many
- * change. A call that fails because the plane does not answer is repeated. Throws when Ctrl-C ends it.
+ * Calls `show` at once, and again after agents may have changed or written output, at most once in
+ * `limits.cli_watch_interval_ms` however many do. A call that fails because the plane does not answer is repeated. Throws
+ * when Ctrl-C ends it.
  */
 export async function watchAgents(io: Io, api: Api, show: () => Promise<void>): Promise<never> {
   await show();
@@ -37,7 +38,7 @@ export async function watchAgents(io: Io, api: Api, show: () => Promise<void>): 
   };
   const followChanges = async () => {
     for await (const { event } of api.client.follow('followAll', { signal }, { onState }))
-      if (event === 'agent') changed.notify();
+      if (event === 'agent' || event === 'activity') changed.notify();
   };
   const end = () => ended.abort();
   await Promise.all([showChanges().finally(end), followChanges().finally(end)]);
