@@ -96,10 +96,15 @@ describe('creating an agent', () => {
 });
 
 test('accepts the two forms of one command that a record shows', () => {
-  const { createAgent, updateAgent } = routes;
+  const { createAgent, createTeam, updateAgent } = routes;
   const command = { command: "echo 'a b'", argv: ['echo', 'a b'] };
   expect(refusal(createAgent.body, { name: 'a', ...command })).toBeNull();
   expect(refusal(updateAgent.body, command)).toBeNull();
+  const team = (agent: object) => ({ name: 't', spec: { members: [{ member_id: 'm', agent }] } });
+  expect(refusal(createTeam.body, team(command))).toBeNull();
+  expect(refusal(createTeam.body, team({ ...command, command: 'true' }))?.message).toBe(
+    'spec.members[].agent.command must not be given together with argv',
+  );
   expect(refusal(updateAgent.body, { ...command, command: 'true' })?.message).toBe(
     'command must not be given together with argv',
   );

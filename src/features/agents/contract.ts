@@ -333,10 +333,13 @@ const labels = dictionary(
 const optionalText = z.string().nullable().default(null);
 
 /** Whether a body has at most one command. Records have both: there, `command` shows `argv`. */
-function hasOneCommand(body: { command?: string | null | undefined; argv?: string[] | null | undefined }) {
+export function hasOneCommand(body: {
+  command?: string | null | undefined;
+  argv?: string[] | null | undefined;
+}) {
   return !body.command?.trim() || !body.argv || body.command === showArgv(body.argv);
 }
-const ONE_COMMAND = { error: 'must not be given together with argv', path: ['command'] };
+export const ONE_COMMAND = { error: 'must not be given together with argv', path: ['command'] };
 
 export const createAgentBody = z
   .object({

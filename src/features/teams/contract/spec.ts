@@ -8,7 +8,7 @@ import { bounded, NODE_DEFAULT, name, nodeId } from '../../../api/fields.ts';
 import { validate } from '../../../api/validate.ts';
 import { limits as sharedLimits } from '../../../base/limits.ts';
 import { problems } from '../../../core/problem.ts';
-import { argv, command, env, envKey } from '../../agents/contract.ts';
+import { argv, command, env, envKey, hasOneCommand, ONE_COMMAND } from '../../agents/contract.ts';
 import {
   defaultWorktreeMode,
   type Protocol,
@@ -107,6 +107,7 @@ const memberAgent = z
   .refine((agent) => agent.command?.trim() || agent.argv || runsOfItself(agent.preset), {
     error: 'needs command, argv or a preset that runs one',
   })
+  .refine(hasOneCommand, ONE_COMMAND)
   .transform(({ restart_policy: _, ...agent }) => ({
     ...agent,
     worktree_mode: agent.worktree_mode ?? defaultWorktreeMode(agent.worktree_repo),
