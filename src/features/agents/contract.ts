@@ -642,7 +642,9 @@ export const agentRoutes = {
     answers: {
       200: z
         .object({
-          stopped: z.int().meta({ description: 'How many agents were stopped.' }),
+          stopped: z
+            .int()
+            .meta({ description: 'How many agents were stopped, including restarts that were cancelled.' }),
           still_running: z
             .array(z.object({ agent_id: id, error: z.string() }))
             .meta({ description: 'The agents that could not be stopped, with the reason.' }),

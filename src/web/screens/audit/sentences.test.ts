@@ -44,6 +44,11 @@ describe('the sentence of an audit record', () => {
     expect(
       read({ event: 'step_started', details: { actor_id: 'tester', step_key: 'test', run_id: 'run_1' } }),
     ).toBe('tester started step test of run_1');
+    expect(read({ event: 'agent_stopped', ...by_ana })).toBe('ana stopped agent fix-login');
+    const restart = { restart_at: '2026-01-01T00:00:00Z' };
+    expect(read({ event: 'agent_stopped', ...by_ana, details: restart })).toBe(
+      'ana cancelled the restart of agent fix-login',
+    );
     const run = { run_id: 'run_1', team_id: 'team_1', number: 4 };
     expect(read({ event: 'run_created', user_id: 'usr_1', details: run })).toBe('ana started run 4 of shop');
     const deleted = { ...run, team_id: 'team_2' };

@@ -170,7 +170,8 @@ const predicates: Readonly<Record<AuditEvent, (words: Words) => string>> = {
   agent_updated: (words) => `changed ${words.agent}`,
   agent_deleted: (words) => `deleted ${words.agent}`,
   agent_started: (words) => `started ${words.agent}`,
-  agent_stopped: (words) => `stopped ${words.agent}`,
+  agent_stopped: (words) =>
+    `${words.detail('restart_at') ? 'cancelled the restart of' : 'stopped'} ${words.agent}`,
   agent_restarted: (words) => `restarted ${words.agent}`,
   agent_request_kept: (words) =>
     `asked to ${words.detail('request') || 'change'} ${words.agent}; it waits for its node`,
