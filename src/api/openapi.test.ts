@@ -98,8 +98,12 @@ test('HEAD of every stream has the headers and errors of GET, and no body', () =
 test('describes the headers of errors, and the limits of streams and sign-ins', () => {
   const failure = (path: string, method: string, status: number) =>
     resolved(description.paths[path]![method]!.responses[status]) as { description: string; headers: object };
-  for (const command of ['start', 'stop', 'restart'])
-    expect(failure(`/api/agents/{agent_id}/${command}`, 'post', 502).headers).toHaveProperty('X-Pending');
+  for (const command of ['start', 'stop', 'restart']) {
+    for (const status of [502, 503])
+      expect(failure(`/api/agents/{agent_id}/${command}`, 'post', status).headers).toHaveProperty(
+        'X-Pending',
+      );
+  }
   expect(failure('/api/agents/{agent_id}/stop', 'post', 409).description).toContain(
     '`agent processes survived: <pids>`',
   );

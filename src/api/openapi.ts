@@ -299,7 +299,7 @@ function failure(status: number, messages: string[], route?: Route): Json {
         'X-Refused-Path': { $ref: '#/components/headers/RefusedPath' },
       }),
       ...(route?.kept &&
-        messages.includes(problems.nodeUnreachable().message) && {
+        messages.some((text) => KEPT_AFTER.includes(text)) && {
           'X-Pending': { $ref: '#/components/headers/Pending' },
         }),
       ...(messages.includes(problems.invalidPin().message) && {
@@ -313,6 +313,8 @@ function failure(status: number, messages: string[], route?: Route): Json {
   };
 }
 
+/** The errors after which a request to start or stop an agent may be kept. */
+const KEPT_AFTER = [problems.nodeUnreachable().message, problems.internalGrpcUnavailable().message];
 const PATH_REFUSALS = [problems.workdirNotSafe().message, problems.repoNotSafe().message];
 
 /** Error responses that have names which their messages do not give them. */
