@@ -37,6 +37,9 @@ import {
   worktreeModes,
 } from './rules.ts';
 
+const LEFTOVERS =
+  'Processes of its last session that were still running when it ended: with `on_exit: keep`, or because svc could not end them. svc does not check whether they still run.';
+
 const permissionMode = z.enum(permissionModes).meta({
   description:
     '`ask`: before the first prompt of each session, svc applies the settings of the preset that make the agent ask before it acts. `agent`: the agent starts in its own mode.',
@@ -152,9 +155,7 @@ export const agentRecord = z
     }),
     stdin: z.boolean(),
     on_exit: z.enum(onExits),
-    leftovers: z
-      .array(z.object({ pid: z.int(), command: z.string() }))
-      .meta({ description: 'With `on_exit: keep`: the processes that the command left running.' }),
+    leftovers: z.array(z.object({ pid: z.int(), command: z.string() })).meta({ description: LEFTOVERS }),
     cleanup: z.enum(cleanups).nullable().meta({
       description: '`proven`: the cgroup was seen empty. `swept`: two scans found no process.',
     }),
@@ -549,7 +550,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Delete an agent',
     description:
-      'A worktree with uncommitted or unpushed work is kept; the response is then 200 and names the worktree, which `GET /api/worktrees` lists from then on. It is also 200 if the last session left processes running (`on_exit: keep`). With `forget`, root can delete the record of an agent whose machine is gone, without contacting the node; the response lists what stays on the machine. If the node comes back, svc ends the sessions of the agent there.',
+      'A worktree with uncommitted or unpushed work is kept; the response is then 200 and names the worktree, which `GET /api/worktrees` lists from then on. It is also 200 if processes of the last session were still running when it ended (`leftovers`). With `forget`, root can delete the record of an agent whose machine is gone, without contacting the node; the response lists what stays on the machine. If the node comes back, svc ends the sessions of the agent there.',
     query: z.object({
       force: queryFlag.optional().meta({ description: 'Stop the agent first if it is running.' }),
       delete_worktree: queryFlag
@@ -579,8 +580,7 @@ export const agentRoutes = {
             .array(z.object({ pid: z.int(), command: z.string() }))
             .optional()
             .meta({
-              description:
-                'The processes that its last session left running, with `on_exit: keep`. svc neither ends them nor checks whether they still run.',
+              description: LEFTOVERS,
             }),
           left_behind: leftBehindRecord.optional().meta({ description: 'With `forget`.' }),
         })
@@ -643,7 +643,7 @@ export const agentRoutes = {
     action: 'agents.stop_all',
     tag: 'Agents',
     summary: 'Stop all agents, before the service stops',
-    description: `Stops all agents, also those of runs and on other nodes. No agent starts while the request runs. If all agents have stopped, none starts for ${limits.start_pause_ms / 1000} seconds after it, so that you can stop the service: a start gets 503 \`agents_stopping\`, and runs and restart policies wait.`,
+    description: `Stops all agents, also those of runs and on other nodes, and cancels the restarts that restart policies have scheduled. No agent starts while the request runs. If all agents have stopped, none starts for ${limits.start_pause_ms / 1000} seconds after it, so that you can stop the service: a start gets 503 \`agents_stopping\`, and runs and restart policies wait.`,
     body: z.object({ grace_seconds: graceSeconds() }),
     unknown_fields: 'ignored',
     answers: {
@@ -871,7 +871,7 @@ export const agentRoutes = {
     tag: 'Events',
     summary: 'Stream all changes that the caller may see, without output',
     description:
-      'Server-Sent Events: `agent`, `review`, `elicitation`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change. About every 15 seconds, an `activity` frame lists the agents that wrote to their log since the last one (`agents`, each with `id` and `last_event_at`); these frames are not stored, and repeat the last position. The others have their own numbering and are kept for 24 hours. If the position is older, the stream begins with a `reset`: load the records again, then continue.',
+      'Server-Sent Events: `agent`, `review`, `elicitation`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change. About every 15 seconds, an `activity` frame lists the agents that wrote to their log since the last one (`agents`, each with `id` and `last_event_at`); these frames are not stored, and repeat the last position. All other frames have their own numbering and are kept for 24 hours. If the position is older, the stream begins with a `reset`: load the records again, then continue.',
     query: z.object(streamQuery),
     answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'Change' }) },
     errors: ['invalidLastEventId'],

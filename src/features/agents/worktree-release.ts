@@ -10,7 +10,7 @@ export interface Deleted {
   worktree_kept: { workdir: string; reason: string } | null;
   /** Set if the worktree was removed, but not its branch. */
   branch_kept: { branch: string; reason: string } | null;
-  /** Processes that the last session left running, with `on_exit: keep`. They may have ended since then. */
+  /** Processes of the last session that still ran when it ended: kept, or not ended in time. They may have ended since. */
   leftovers: Leftover[];
 }
 
