@@ -150,12 +150,20 @@ test('announces to current followers what they may see, without storing it', asy
     record: { id },
   });
   feed.announce('activity', 'agents', [announced('usr_1', 'early')]);
-  const following = follow('usr_1', { after: 0 }, 2);
-  await expect.poll(() => feed.hasFollowers).toBe(true);
-  // The follower has begun when it has received the stored record.
-  await sleep(50);
+  const frames = feed.follow(
+    ({ owner_id }) => owner_id === 'usr_1',
+    { after: 0 },
+    new AbortController().signal,
+  );
+  let text = '';
+  const receive = async (count: number) => {
+    while (parseFrames(text).length < count) text += (await frames.next()).value;
+  };
+  await receive(1);
   feed.announce('activity', 'agents', [announced('usr_1', 'x'), announced('usr_2', 'y')]);
-  const [stored, activity] = await following;
+  await receive(2);
+  await frames.return(undefined);
+  const [stored, activity] = parseFrames(text);
   expect(stored).toMatchObject({ id: 1, event: 'agent' });
   expect(activity).toMatchObject({ id: 1, event: 'activity', data: { agents: [{ id: 'x' }] } });
   const later = follow('usr_1', { after: 0 }, 2);
