@@ -14,8 +14,9 @@ export interface AllStopped {
 }
 
 /**
- * Stops all agents, also those that are starting, and cancels scheduled restarts. Meanwhile no agent starts, so a run or a restart policy cannot replace a
- * stopped one; if all were stopped, none starts for `limits.start_pause_ms` after that. `grace_ms`: between TERM and KILL.
+ * Stops all agents, also those that are starting, and cancels scheduled restarts. Meanwhile no agent starts, so a run or a
+ * restart policy cannot replace a stopped one; if all were stopped, none starts for `limits.start_pause_ms` after that.
+ * `grace_ms`: between TERM and KILL.
  */
 export async function stopAllAgents(
   core: AgentCore,

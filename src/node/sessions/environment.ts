@@ -1,5 +1,5 @@
 /**
- * The environment of an agent: first the service's variables without `SVC_*`, then the agent's own, then those that
+ * The environment of an agent: first the service's variables that agents get, then the agent's own, then those that
  * identify the agent. Variable values are kept in memory only.
  */
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export const binFolder = join(packageFolder, 'bin');
 export interface CommonEnvironment {
   /** The service's own environment. */
   own: Record<string, string | undefined>;
-  /** Names of the service's variables that agents get; null: all except `SVC_*`. */
+  /** Names of the service's variables that agents get; null: all. Those only for the service, such as `SVC_*`, never. */
   allow: readonly string[] | null;
   run_as: RunAs | null;
   /** Agents run in a sandbox, where home directories contain other files than the service sees. */
