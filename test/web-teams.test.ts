@@ -194,7 +194,9 @@ browserTest(
     await page.getByRole('button', { name: 'Restart run' }).waitFor();
     expect(await page.getByRole('button', { name: /^(Cancel|Resume) run/ }).count()).toBe(0);
     // The timeline has a row per step, with its waits for a person.
-    await timeline.getByRole('button', { name: /^title completed, until the answer .*working/ }).waitFor();
+    await timeline
+      .getByRole('button', { name: /^title completed, earlier work and waits .*working/ })
+      .waitFor();
     await timeline.getByRole('button', { name: /^draft completed, .*waiting for a person/ }).waitFor();
     await page.getByText('3/3 steps').waitFor();
     await page.getByText('started by').waitFor();
@@ -257,8 +259,10 @@ longBrowserTest(
     expect(await marked.allInnerTexts()).toEqual(['Runs']);
     await page.getByRole('button', { name: 'Fail run…' }).click();
     await page.getByRole('button', { name: 'Fail', exact: true }).click();
-    await page.getByText('error_text is required', { exact: true }).waitFor();
+    const fault = page.getByText('Enter the error text', { exact: true });
+    await fault.waitFor();
     await page.getByLabel('Error text').fill('nobody came');
+    await fault.waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Fail', exact: true }).click();
     // Not in the dialog, which is about to close.
     await page.locator('#main').getByText('nobody came', { exact: true }).waitFor();

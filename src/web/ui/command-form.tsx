@@ -27,7 +27,7 @@ interface CommandFormProps {
 export function CommandForm({ command, draft, busy, error, onSend }: CommandFormProps) {
   const online = useOnline();
   const field = useRef<HTMLTextAreaElement>(null);
-  const { text, setText, is_json, setJson, fault, send } = useCommandText(command, draft, onSend);
+  const { text, changeText, is_json, changeJson, fault, send } = useCommandText(command, draft, onSend);
   const { label, button, busy: busy_label, variant } = texts[command];
   const submit = () => {
     if (!busy && online && !send()) field.current?.focus();
@@ -46,7 +46,7 @@ export function CommandForm({ command, draft, busy, error, onSend }: CommandForm
             {...control}
             ref={field}
             value={text}
-            onChange={(event) => setText(event.target.value)}
+            onChange={(event) => changeText(event.target.value)}
             onKeyDown={(event) => {
               if (isModEnter(event.nativeEvent)) submit();
             }}
@@ -56,7 +56,7 @@ export function CommandForm({ command, draft, busy, error, onSend }: CommandForm
         )}
       </Field>
       <div className="flex flex-wrap items-center justify-between gap-2">
-        {command === 'fail' ? <span /> : <JsonSwitch checked={is_json} onChange={setJson} />}
+        {command === 'fail' ? <span /> : <JsonSwitch checked={is_json} onChange={changeJson} />}
         <Button
           type="submit"
           variant={variant}
@@ -90,7 +90,16 @@ function useCommandText(
     );
     return true;
   };
-  return { text, setText, is_json, setJson, fault, send };
+  // The fault is about what the form contained before.
+  const changeText = (next: string) => {
+    setFault(null);
+    setText(next);
+  };
+  const changeJson = (next: boolean) => {
+    setFault(null);
+    setJson(next);
+  };
+  return { text, changeText, is_json, changeJson, fault, send };
 }
 
 function JsonSwitch({ checked, onChange }: { checked: boolean; onChange: (checked: boolean) => void }) {

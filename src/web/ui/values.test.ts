@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { readCommandInput } from './values.ts';
 
-test('refuses an empty answer and an empty reason', () => {
+test('refuses an empty answer and an empty error text', () => {
   for (const text of ['', ' \n']) {
     for (const is_json of [false, true]) {
       expect(readCommandInput('resume', text, is_json)).toEqual({ input: null, fault: 'Enter an answer' });
     }
-    expect(readCommandInput('fail', text, false)).toEqual({ input: null, fault: 'Enter the reason' });
+    expect(readCommandInput('fail', text, false)).toEqual({ input: null, fault: 'Enter the error text' });
   }
 });
 

@@ -12,13 +12,13 @@ export type ValueCommand = 'complete' | 'fail' | 'resume';
 type Read = { input: CommandInput; fault: null } | { input: null; fault: string };
 
 /**
- * The input of the command. An empty answer or reason is a fault, because it is more likely a slip than an answer, and the
+ * The input of the command. An empty answer or error text is a fault, because it is more likely a slip than an answer, and the
  * question would be closed. As JSON, `null` is an answer.
  */
 export function readCommandInput(command: ValueCommand, text: string, is_json: boolean): Read {
   const is_empty = text.trim() === '';
   if (command === 'fail') {
-    return is_empty ? faulty('Enter the reason') : { input: { error_text: text }, fault: null };
+    return is_empty ? faulty('Enter the error text') : { input: { error_text: text }, fault: null };
   }
   if (command === 'resume' && is_empty) return faulty('Enter an answer');
   try {

@@ -96,7 +96,9 @@ test('a step that asks needs the user, and one that runs does while its agent wa
 });
 
 test('a ready step of a member without an agent waits for that member', () => {
-  const spec = { members: [{ member_id: 'dev', agent: {} }, ...['press', 'proof'].map(external)] } as never;
+  const spec = {
+    members: [{ member_id: 'dev', agent: {} }, ...['press', 'proof', 'ship', 'sell', 'bill'].map(external)],
+  } as never;
   const shown = (...steps: [status: string, member_id: string][]) =>
     toShownSteps(
       steps.map(([status, member_id]) => ({ status, member_id, agent_id: null }) as never),
@@ -108,6 +110,10 @@ test('a ready step of a member without an agent waits for that member', () => {
   expect(waitedFor(steps)).toBe('press (external)');
   expect(waitedFor(shown(['ready', 'press'], ['ready', 'proof'], ['ready', 'press']))).toBe(
     'press, proof (external)',
+  );
+  const all = ['press', 'proof', 'ship', 'sell', 'bill'];
+  expect(waitedFor(shown(...all.map((member_id): [string, string] => ['ready', member_id])))).toBe(
+    'press, proof, ship (external) and 2 more',
   );
   expect(waitedFor(shown(['ready', 'dev'], ['running', 'press']))).toBeNull();
 });

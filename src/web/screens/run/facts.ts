@@ -125,12 +125,14 @@ export function toShownSteps(
 /** How many members without an agent are named, at most. */
 const WAITED_NAMED = 3;
 
-/** Whom the run waits for besides agents: `press, proof (external)`; null if nobody. */
+/** Whom the run waits for besides agents: `press, proof (external)`, or `a, b, c (external) and 2 more`; null if nobody. */
 export function waitedFor(steps: readonly Pick<ShownStepRecord, 'member_id' | 'waits_for'>[]): string | null {
-  const members = new Set(
-    steps.filter(({ waits_for }) => waits_for !== null).map(({ member_id }) => member_id),
-  );
-  return members.size === 0 ? null : `${[...members].slice(0, WAITED_NAMED).join(', ')} (external)`;
+  const members = [
+    ...new Set(steps.filter(({ waits_for }) => waits_for !== null).map(({ member_id }) => member_id)),
+  ];
+  if (members.length === 0) return null;
+  const more = members.length - WAITED_NAMED;
+  return `${members.slice(0, WAITED_NAMED).join(', ')} (external)${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** The requests of members, for the timeline. The questions of steps are in the records of the steps. */

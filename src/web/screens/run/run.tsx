@@ -12,6 +12,7 @@ import { useHandheld, useNarrow, useReducedMotion } from '../../ui/media.ts';
 import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { QueryState, Skeleton } from '../../ui/states.tsx';
+import { Truncated } from '../../ui/truncated.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { useAddStepDialog } from './add-step.tsx';
@@ -179,9 +180,9 @@ function StepDetails({
 }: {
   run: RunRecord;
   step: StepRecord;
-  /** The step's agent waits for the user. */
+  /** The step or its agent waits for the user. */
   needs_you: boolean;
-  /** As of `useSelection`. */
+  /** See `useSelection`. */
   chosen: Selection;
   onUse: () => void;
 }) {
@@ -255,7 +256,7 @@ function Heading({
   run: RunRecord;
   team_name: string;
   needs_you: boolean;
-  /** As of `waitedFor`. */
+  /** See `waitedFor`. */
   waits_for: string | null;
 }) {
   return (
@@ -274,7 +275,9 @@ function Heading({
       <span className="flex min-w-0 items-center gap-2 font-normal text-base">
         <RunStatus status={run.status} needs_you={needs_you} />
         {waits_for !== null && (
-          <span className="min-w-0 truncate text-needs text-sm">Waits for {waits_for}</span>
+          <Truncated className="min-w-0 text-needs text-sm" title={`Waits for ${waits_for}`}>
+            Waits for {waits_for}
+          </Truncated>
         )}
       </span>
     </span>

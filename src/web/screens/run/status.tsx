@@ -8,7 +8,7 @@ export function RunStatus({
   className,
 }: {
   status: string;
-  /** Something in the run, or the agent of the step or the member, waits for the user. */
+  /** Something in the run, or the step, or the agent of the step or the member, waits for the user. */
   needs_you: boolean;
   className?: string;
 }) {

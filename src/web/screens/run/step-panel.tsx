@@ -46,7 +46,7 @@ export function StepPanel({
   needs_you,
   onUse,
 }: StepProps & {
-  /** The step's agent waits for the user. */
+  /** The step or its agent waits for the user. */
   needs_you: boolean;
 }) {
   return (

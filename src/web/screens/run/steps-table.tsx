@@ -76,7 +76,7 @@ export function StepsTable({
                   <Status status={step.status} />
                 </td>
                 <td className="max-md:hidden">{step.member_id}</td>
-                <td className="text-muted max-lg:hidden" title={step.depends_on.join(', ')}>
+                <td className="text-muted max-lg:hidden" title={step.waits_for ?? step.depends_on.join(', ')}>
                   {step.waits_for ?? (step.depends_on.slice(0, 20).join(', ') || '–')}
                 </td>
                 <td className="text-muted max-sm:hidden">

@@ -116,7 +116,7 @@ const Rows = memo(function Rows({
 
 const barClasses: Record<Span['kind'], string> = {
   queued: 'queued-bar border-line-strong/40',
-  answered: 'bg-needs/12 border-needs border-dashed',
+  earlier: 'bg-needs/12 border-needs border-dashed',
   working: 'bg-running/16 border-running',
   waiting: 'bg-needs/24 border-needs',
 };
@@ -125,7 +125,7 @@ const failedBar = 'bg-failed/16 border-failed';
 
 const words: Record<Span['kind'], string> = {
   queued: 'queued',
-  answered: 'until the answer',
+  earlier: 'earlier work and waits',
   working: 'working',
   waiting: 'waiting for a person',
 };
@@ -133,7 +133,7 @@ const words: Record<Span['kind'], string> = {
 function Key() {
   return (
     <ul className="flex flex-wrap gap-x-3 text-muted text-xs">
-      {(['queued', 'working', 'waiting', 'answered'] as const).map((kind) => (
+      {(['queued', 'working', 'waiting', 'earlier'] as const).map((kind) => (
         <li key={kind} className="inline-flex items-center gap-1">
           <span aria-hidden className={cx('h-2 w-4 rounded-xs border', barClasses[kind])} />
           {sentenceCase(words[kind])}
@@ -171,17 +171,14 @@ function Grid({ scale, first_ms }: { scale: Scale; first_ms: number }) {
   );
 }
 
-/** As in the timeline of an agent. */
 function FoldedTime({ fold: { from_ms, to_ms, at, width, is_labeled } }: { fold: Fold }) {
-  const span = spanText(to_ms - from_ms);
   return (
     <span
-      title={`${span}, not shown to scale`}
       style={{ left: `${at * 100}%`, width: `${width * 100}%` }}
       className="absolute inset-y-0 border-line-strong/50 border-x border-dashed"
     >
       <span className="block overflow-hidden whitespace-nowrap bg-surface pt-1.5 text-center text-muted text-xs">
-        {is_labeled ? `⋯ ${span}` : '⋯'}
+        {is_labeled ? `⋯ ${spanText(to_ms - from_ms)}` : '⋯'}
       </span>
     </span>
   );

@@ -51,6 +51,12 @@ test('a run that has just started has a scale', () => {
   expect(x(1000)).toBe(0);
 });
 
+test('a run in which nothing was busy has all of the width', () => {
+  const { x, folds } = createScale([], 0, 10 * MINUTE);
+  expect(x(10 * MINUTE)).toBe(1);
+  expect(folds).toEqual([]);
+});
+
 const at = (ms: number) => new Date(ms).toISOString();
 const step = {
   member_id: 'api',
@@ -117,7 +123,7 @@ test('a step was not queued before it asked the question that was answered', () 
   const answered = { ...step, step_key: 'ask', answered_by: 'ann' };
   const first = (fields: Partial<typeof answered>) =>
     buildRows(['api'], [{ ...answered, ...fields }], [], times)[0]!.spans[0];
-  const before = { kind: 'answered', from_ms: 0, to_ms: 5000 };
+  const before = { kind: 'earlier', from_ms: 0, to_ms: 5000 };
   expect(first({ attempt: 2, started_at: at(5000) })).toEqual(before);
   expect(first({ status: 'ready' })).toEqual({ ...before, to_ms: 9000 });
   // Somebody completed it instead, or the member continues its attempt.

@@ -4,10 +4,10 @@
  */
 export interface Span {
   /**
-   * `waiting`: for a person. `answered`: the attempts before an answer, which worked and waited for it; the record of the step
-   * does not say how long each took.
+   * `waiting`: for a person. `earlier`: attempts before the current one, after a question was answered: they worked, waited for
+   * the answer and may have failed. The record of the step does not say how long each took.
    */
-  kind: 'queued' | 'answered' | 'working' | 'waiting';
+  kind: 'queued' | 'earlier' | 'working' | 'waiting';
   from_ms: number;
   to_ms: number;
 }
@@ -82,7 +82,8 @@ export function createScale(
   const pieces: Piece[] = [];
   const put = (from_ms: number, to_ms: number, idle: boolean) => {
     if (to_ms <= from_ms) return;
-    const folded = idle && to_ms - from_ms > Math.max(FOLD_MIN_MS, busy_ms * FOLD_MIN_SHARE);
+    // Without busy time, the only gap is all that there is to show.
+    const folded = idle && busy_ms > 0 && to_ms - from_ms > Math.max(FOLD_MIN_MS, busy_ms * FOLD_MIN_SHARE);
     pieces.push({ from_ms, to_ms, folded, width: folded ? 0 : to_ms - from_ms });
   };
   let at = start_ms;
@@ -207,8 +208,8 @@ export function buildRows(
     const spans: Span[] = [];
     const until = begun ?? asked ?? (status === 'ready' ? now_ms : free);
     // An attempt that was not followed by another was completed or failed by the answer, or continues.
-    const is_answered = answered_by !== null && (attempt > 1 || begun === null);
-    if (until > free) spans.push({ kind: is_answered ? 'answered' : 'queued', from_ms: free, to_ms: until });
+    const has_earlier = answered_by !== null && (attempt > 1 || begun === null);
+    if (until > free) spans.push({ kind: has_earlier ? 'earlier' : 'queued', from_ms: free, to_ms: until });
     if (begun !== null) spans.push({ kind: 'working', from_ms: begun, to_ms: end ?? now_ms });
     if (asked !== null) spans.push({ kind: 'waiting', from_ms: asked, to_ms: end ?? now_ms });
     return spans.length === 0 ? [] : [{ member_id, step_key, status, spans }];
