@@ -29,7 +29,7 @@ import { hasOpenTurn } from '../screens/agent/turn.ts';
 import { useAgentAct } from '../screens/agents/actions.ts';
 import { useArchive } from '../screens/agents/archive.tsx';
 import { isArchived } from '../screens/agents/order.ts';
-import { canStop } from '../ui/agent-state.ts';
+import { canStop, stopLabel } from '../ui/agent-state.ts';
 import { Kbd } from '../ui/kbd.tsx';
 import { AgentStatus, Status } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
@@ -145,7 +145,7 @@ function useThisAgent(agents: readonly AgentRecord[]): Group {
     },
     canStop(agent) && {
       key: 'stop',
-      label: 'Stop agent',
+      label: stopLabel(agent),
       icon: <Square aria-hidden />,
       act: () => act.mutate('stop'),
     },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { agentState, apiStatus } from './agent-state.ts';
+import { agentState, apiStatus, canStop, stopLabel } from './agent-state.ts';
 
 type Fields = Parameters<typeof agentState>[0];
 const of = (status: Fields['status'], more: Partial<Fields> = {}): Fields => ({
@@ -37,4 +37,15 @@ test.each<[Fields, string]>([
 test('the status in the API stays readable', () => {
   expect(apiStatus(of('running', { activity: 'needs_you' }))).toBe('running, needs you');
   expect(apiStatus(of('failed'))).toBe('failed');
+});
+
+test('a running agent can be stopped, and so can the restart of a failed one', () => {
+  const restart_at = '2026-01-02T03:04:05.000Z';
+  expect(canStop({ status: 'running', restart_at: null })).toBe(true);
+  expect(stopLabel({ status: 'running' })).toBe('Stop agent');
+  expect(canStop({ status: 'failed', restart_at })).toBe(true);
+  expect(stopLabel({ status: 'failed' })).toBe('Cancel restart');
+  expect(canStop({ status: 'failed', restart_at: null })).toBe(false);
+  // A record of an earlier version.
+  expect(canStop({ status: 'completed' } as Parameters<typeof canStop>[0])).toBe(false);
 });

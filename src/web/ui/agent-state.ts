@@ -43,9 +43,17 @@ export function agentState(agent: StateFields): AgentState {
   }
 }
 
+type StopFields = Pick<AgentRecord, 'status' | 'restart_at'>;
+
 /** Whether there is something to stop: the agent, or its restart after a failure. */
-export function canStop({ status, restart_at }: Pick<AgentRecord, 'status' | 'restart_at'>): boolean {
-  return status === 'running' || restart_at !== null;
+export function canStop({ status, restart_at }: StopFields): boolean {
+  // Records of earlier versions, from their planes or stored by the browser, have no `restart_at`.
+  return status === 'running' || Boolean(restart_at);
+}
+
+/** What menus, the command palette and keys call it to stop an agent for which `canStop` is true. */
+export function stopLabel({ status }: Pick<StopFields, 'status'>): 'Stop agent' | 'Cancel restart' {
+  return status === 'running' ? 'Stop agent' : 'Cancel restart';
 }
 
 /** The status in the API, for the tooltip and for screen readers. */

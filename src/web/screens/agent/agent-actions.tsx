@@ -6,7 +6,7 @@ import { type MouseEventHandler, useEffect, useRef, useState } from 'react';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
-import { canStop } from '../../ui/agent-state.ts';
+import { canStop, stopLabel } from '../../ui/agent-state.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
@@ -52,10 +52,10 @@ export function AgentActions({
         items={[
           canStop(agent) &&
             (is_acp || !running) && {
-              label: 'Stop agent',
+              label: stopLabel(agent),
               icon: <Square />,
               onSelect: () => act.mutate('stop'),
-              hint: running ? 'Ends the process and everything it started' : 'Cancels the restart',
+              ...(running && { hint: 'Ends the process and everything it started' }),
             },
           running && { label: 'Restart', icon: <RotateCw />, onSelect: () => act.mutate('restart') },
           { label: 'Edit name and labels', icon: <Tag />, onSelect: () => setDialog('change') },

@@ -90,7 +90,7 @@ function Shown({
           {agent.status === 'failed' && (
             <span className="font-normal text-base text-failed tracking-normal max-md:hidden">
               {describeEnd(agent)}
-              {agent.restart_at && <RestartsIn at={agent.restart_at} />}
+              <RestartsIn agent={agent} />
             </span>
           )}
         </span>

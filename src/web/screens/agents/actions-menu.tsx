@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { FileText, Play, RotateCw, Square } from 'lucide-react';
 import type { HTMLAttributes, ReactElement } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
-import { canStop } from '../../ui/agent-state.ts';
+import { canStop, stopLabel } from '../../ui/agent-state.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { useAgentAct } from './actions.ts';
 import { useArchive } from './archive.tsx';
@@ -25,7 +25,7 @@ export default function ActionsMenu({
       trigger={trigger}
       items={[
         canStop(agent) && {
-          label: 'Stop',
+          label: stopLabel(agent),
           icon: <Square aria-hidden />,
           disabled: act.isPending,
           onSelect: () => act.mutate('stop'),

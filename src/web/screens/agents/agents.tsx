@@ -18,7 +18,7 @@ import { useUnread } from '../../api/seen.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch, AgentTab } from '../../router.tsx';
 import type { RowKeys } from '../../shell/list-keys.ts';
-import { canStop } from '../../ui/agent-state.ts';
+import { canStop, stopLabel } from '../../ui/agent-state.ts';
 import { Button, buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
 import { pillClass } from '../../ui/chip.tsx';
 import { cx } from '../../ui/cx.ts';
@@ -130,6 +130,8 @@ export function Agents() {
 /** How long a second `e` may take: as long as the toast that asks for it is in view. */
 const AGAIN_MS = 5_000;
 
+const offers = { 'Stop agent': 'stop the agent', 'Cancel restart': 'cancel the restart of the agent' };
+
 /** Stops the agent in a row, or starts it if it does not run, when called twice; the first call only says so. */
 function useStopOrStart(): (row: HTMLElement) => void {
   const queries = useQueryClient();
@@ -140,7 +142,8 @@ function useStopOrStart(): (row: HTMLElement) => void {
       const agent = queries.getQueryData(agentsQuery.queryKey)?.find(({ id }) => id === row.dataset.row);
       if (!agent) return;
       const act = canStop(agent) ? 'stop' : 'start';
-      const offer = `${act} ${agent.id}`;
+      const what = act === 'stop' ? offers[stopLabel(agent)] : 'start the agent';
+      const offer = `${what} ${agent.id}`;
       const { current: first } = offered;
       const at = performance.now();
       if (first?.offer === offer && at - first.at < AGAIN_MS) {
@@ -148,7 +151,7 @@ function useStopOrStart(): (row: HTMLElement) => void {
         mutate({ agent, act });
       } else {
         offered.current = { offer, at };
-        showToast(agent.name, `Press e again to ${act} the agent`);
+        showToast(agent.name, `Press e again to ${what}`);
       }
     },
     [queries, mutate],

@@ -4,10 +4,9 @@ import { Ellipsis, GitBranch, Play, RotateCw, Square } from 'lucide-react';
 import { lazy, Suspense, useState } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
-import { canStop } from '../../ui/agent-state.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
 import { useReplacedGuard } from '../../ui/replaced.ts';
-import { Clock, ShortAgo, spanText, useNow } from '../../ui/time.tsx';
+import { Clock, ShortAgo, Until } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { costText, usedPercent } from '../../ui/usage.ts';
 import { linkLabels, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
@@ -99,7 +98,7 @@ export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingI
     return (
       <>
         <span className="text-failed">{end}</span>
-        {agent.restart_at && <RestartsIn at={agent.restart_at} />}
+        <RestartsIn agent={agent} />
         {summary.now && <span className="font-mono">{`${end && ' · '}${escapeHidden(summary.now)}`}</span>}
       </>
     );
@@ -111,9 +110,15 @@ export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingI
   );
 }
 
-/** After how the agent ended. */
-export function RestartsIn({ at }: { at: string }) {
-  return ` · restarts in ${spanText(Date.parse(at) - useNow())}`;
+/** Follows how the agent ended. Renders nothing if it will not be restarted. */
+export function RestartsIn({ agent: { restart_at } }: { agent: Pick<AgentRecord, 'restart_at'> }) {
+  if (!restart_at) return null;
+  return (
+    <>
+      {' · restarts '}
+      <Until at={restart_at} />
+    </>
+  );
 }
 
 const SEGMENTS_MAX = 8;
@@ -231,7 +236,8 @@ function MoreActions({ agent }: { agent: AgentRecord }) {
 
 function StartOrStop({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
-  const stops = canStop(agent);
+  // The restart of a failed agent is cancelled in the menu: here, its *Restart* stays.
+  const stops = agent.status === 'running';
   const guard = useReplacedGuard(stops ? 'stop' : 'start', act.isPending);
   if (stops) {
     return (

@@ -13,6 +13,7 @@ import { LazyQuestionCard, LazySignInCard } from '../../../waiting/lazy.tsx';
 import { keyOf } from '../../../waiting/queue.ts';
 import { useWaiting } from '../../../waiting/use-waiting.ts';
 import { useAgentAct } from '../../agents/actions.ts';
+import { RestartsIn } from '../../agents/facts.tsx';
 import { describeEnd } from '../../agents/order.ts';
 
 const STDERR_BYTES = 8192;
@@ -75,6 +76,7 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
     <section aria-label="Failure" className="flex flex-col gap-2 rounded-lg border border-failed/60 p-3">
       <p className="font-medium text-failed">
         {agent.name} failed{describeEnd(agent) && `: ${describeEnd(agent)}`}
+        <RestartsIn agent={agent} />
       </p>
       {stderr && <CodeBlock text={stderr} shown={escapeHidden(stderr)} language="stderr" />}
       <div className="flex flex-wrap gap-2">

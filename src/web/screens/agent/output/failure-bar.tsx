@@ -5,6 +5,7 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { useAgentAct } from '../../agents/actions.ts';
+import { RestartsIn } from '../../agents/facts.tsx';
 import { describeEnd } from '../../agents/order.ts';
 
 export function FailureBar({
@@ -29,6 +30,7 @@ export function FailureBar({
       {/* Wider screens have the cause and the button in the header. The last line is in view below. */}
       <span className="min-w-0 flex-1 font-medium text-failed md:hidden">
         {describeEnd(agent) || 'Failed'}
+        <RestartsIn agent={agent} />
       </span>
       {agent.protocol !== 'acp' && (
         <Button busy={act.isPending} onClick={() => act.mutate('start')} className="md:hidden">
