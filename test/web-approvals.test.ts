@@ -488,6 +488,10 @@ browserTest(
     const review = await requestReview('rm -r build');
     const page = await openApprovals();
     await card(page, 'rm -r build').waitFor();
+    await page.goto(`${plane.url}/approvals?kind=sign-in`);
+    await page.getByText('No approvals match this filter.').waitFor();
+    await page.goto(`${plane.url}/approvals`);
+    await card(page, 'rm -r build').waitFor();
     await plane.kill();
     await plane.start();
     await page.reload();

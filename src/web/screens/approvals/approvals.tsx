@@ -89,9 +89,11 @@ function Filters({ items, names: { agents, teams } }: { items: readonly WaitingI
     ));
 }
 
-function NoneWaiting({ is_first }: { /** Nothing has waited before. */ is_first: boolean }) {
+/** `items`: without the filter. */
+function NoneShown({ items }: { items: readonly WaitingItem[] }) {
+  if (items.some(({ open }) => open)) return <Empty title="No approvals match this filter." />;
   const title = 'No approvals are waiting.';
-  if (!is_first) return <Empty title={title} />;
+  if (items.length > 0) return <Empty title={title} />;
   return (
     <Empty
       title={`${title} Permission requests, forms, questions of steps and sign-ins appear here.`}
@@ -132,7 +134,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
           The request in this link no longer waits for an answer.
         </p>
       )}
-      {open.length === 0 && <NoneWaiting is_first={items.length === 0} />}
+      {open.length === 0 && <NoneShown items={items} />}
       {is_handheld ? (
         <PhoneQueue items={open} agents={names.agents} />
       ) : (
@@ -185,12 +187,13 @@ function RecentDecisions({
   names,
 }: {
   items: readonly WaitingItem[];
-  /** As of `answeredInLastDay`. */
+  /** See `answeredInLastDay`. */
   last_day: string;
   names: Names;
 }) {
   const viewFor = useReviewViews();
-  if (items.length === 0) return null;
+  // Those that are shown in place are only counted.
+  if (items.length === 0 && !last_day) return null;
   return (
     <section className="min-w-0 max-w-page flex-1 px-3 pb-6 md:px-4">
       <div className="flex flex-wrap items-baseline gap-x-3 py-2 text-muted">

@@ -8,15 +8,7 @@ import { ShortAgo } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { focusCard } from '../../waiting/focus.ts';
 import { keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
-import { sourceName } from './shown.ts';
-
-const kinds = {
-  permission: 'Permission',
-  elicitation: 'Form',
-  question: 'Question',
-  run: 'Run',
-  sign_in: 'Sign in',
-};
+import { shortKindName, sourceName } from './shown.ts';
 
 export function QueueList({
   items,
@@ -107,7 +99,7 @@ function RowText({ item, agents }: { item: WaitingItem; agents: readonly AgentRe
     <>
       <span className="flex w-full items-baseline gap-2">
         <Truncated className="font-medium">{sourceName(item, agents)}</Truncated>
-        <span className="shrink-0 text-muted text-sm">{kinds[item.kind]}</span>
+        <span className="shrink-0 text-muted text-sm">{shortKindName(item)}</span>
         <ShortAgo at={item.since} className="ml-auto text-muted text-sm" />
       </span>
       <Truncated className="w-full text-muted text-sm">{escapeHidden(waitingText(item))}</Truncated>

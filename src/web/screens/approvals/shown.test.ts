@@ -3,7 +3,15 @@ import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
 import { elicitationItem, reviewItem } from '../../waiting/queue.ts';
-import { answeredInLastDay, filterItems, keysInPlace, listChoices, listRecent, nextItem } from './shown.ts';
+import {
+  answeredInLastDay,
+  filterItems,
+  keysInPlace,
+  listChoices,
+  listRecent,
+  nextItem,
+  shortKindName,
+} from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
   reviewItem(
@@ -85,6 +93,7 @@ test('elicitations are listed with the reviews, as a separate kind', () => {
   expect(ids(filterItems(requests, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
   expect(ids(filterItems(requests, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
   expect(ids(filterItems(requests, { kind: 'input' }, new Set()))).toEqual(['form']);
+  expect([form, ...all].map(shortKindName).slice(0, 2)).toEqual(['Form or link', 'Permission']);
   const { kind } = listChoices(requests, {}, { agents: [], teams: new Map() });
   expect(kind.map(({ label }) => label)).toEqual([
     'All kinds',

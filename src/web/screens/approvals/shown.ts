@@ -101,6 +101,11 @@ function kindName(kind: string): string {
   return kindNames[kind] ?? `Permission · ${kind}`;
 }
 
+/** What the row of an item calls its kind. The kind of a permission's tool call is left out, because the row is short. */
+export function shortKindName(item: WaitingItem): string {
+  return item.kind === 'permission' ? 'Permission' : kindName(getKind(item));
+}
+
 /** Filter options: those of the open items, plus the current choice. */
 export function listChoices(
   items: readonly WaitingItem[],
