@@ -152,6 +152,18 @@ browserTest(
   },
 );
 
+browserTest('on a phone, the output of a failed agent says when it will be restarted', async () => {
+  const { id } = await plane.agent('echo broken; exit 3', { name: 'again', restart_policy: 'on_failure' });
+  const { page } = await browser.open(plane, { screen: 'phone' });
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${id}/output`);
+  await page
+    .getByRole('region', { name: 'Failure' })
+    .getByText(/^Exit code 3 · restarts in \d/)
+    .waitFor();
+  await plane.client.call('stopAgent', { params: { agent_id: id }, body: {} });
+});
+
 browserTest(
   'on a phone, a second tap on Send does not cancel the turn that the first one started',
   async () => {
@@ -181,6 +193,8 @@ browserTest(
     const cancel = page.locator('form').getByRole('button', { name: 'Cancel turn' });
     await page.waitForTimeout(1100);
     expect(cancellations).toEqual([]);
+    // After the page is opened, there was no other button to tap.
+    await page.reload();
     await cancel.tap();
     await expect.poll(() => cancellations.length).toBe(1);
   },

@@ -6,11 +6,12 @@ const MEANT_FOR_OTHER_MS = 400;
 
 /**
  * `action`: what the button does now. Returns a function that makes click handlers ignore clicks just after it has changed.
- * `busy`: the button does nothing, so the change only counts when it ends.
+ * `busy`: the button does nothing, so the change only counts when it ends. `for_ms`: for how long they are ignored.
  */
 export function useReplacedGuard(
   action: string,
   busy: boolean,
+  for_ms = MEANT_FOR_OTHER_MS,
 ): (act: () => void) => (event: MouseEvent) => void {
   const offered = busy ? 'nothing' : action;
   const shown = useRef({ offered, since: Number.NEGATIVE_INFINITY });
@@ -19,6 +20,6 @@ export function useReplacedGuard(
   }, [offered]);
   return (act) =>
     ({ timeStamp }) => {
-      if (timeStamp >= shown.current.since + MEANT_FOR_OTHER_MS) act();
+      if (timeStamp >= shown.current.since + for_ms) act();
     };
 }

@@ -109,7 +109,7 @@ function Turns({
 }) {
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   return turns.map((turn) => (
-    <TurnBlock key={turn.key} turn={turn} from_run={agent.run_id !== null}>
+    <TurnBlock key={turn.key} turn={turn} of_run={agent.run_id !== null}>
       {turn.rows.map((row, at) => (
         <RowBlock
           key={row.key}

@@ -10,11 +10,14 @@ import { TimeOfDay } from '../../../ui/time.tsx';
 import { BodyView } from './body.tsx';
 import { Elapsed } from './elapsed.tsx';
 
-/** `from_run`: the agent belongs to a run, which writes its prompts. They are laid out as text and quote what others wrote. */
-export function UserPrompt({ item, from_run }: { item: UserMessage; from_run: boolean }) {
+/**
+ * `of_run`: the agent belongs to a run. The run's prompts are laid out as text and quote what others wrote. The log does not say
+ * which prompts the run wrote and which a person, so all are shown as plain text, without an author.
+ */
+export function UserPrompt({ item, of_run }: { item: UserMessage; of_run: boolean }) {
   return (
     <div className={cx('-mt-2 flow-root', PROMPT_RULE)}>
-      <BodyView body={item.body} grows={false} is_markdown={!from_run} />
+      <BodyView body={item.body} grows={false} is_markdown={!of_run} />
       {item.too_large !== null && (
         <p className="text-muted">This prompt is too large to show ({item.too_large} bytes).</p>
       )}
@@ -27,11 +30,11 @@ const PROMPT_RULE = 'border-accent border-l-2 pl-3';
 /** Who wrote the prompt of a turn, and when. It stays at the top while its turn is on the screen. */
 export function PromptHead({
   item,
-  from_run,
+  of_run,
   is_stuck,
 }: {
   item: UserMessage;
-  from_run: boolean;
+  of_run: boolean;
   is_stuck: boolean;
 }) {
   return (
@@ -43,7 +46,7 @@ export function PromptHead({
       )}
     >
       <span className="shrink-0 font-medium text-text">
-        {item.prompt_id === null || from_run ? 'Prompt' : 'You'}
+        {item.prompt_id === null || of_run ? 'Prompt' : 'You'}
       </span>
       <span aria-hidden>·</span>
       <TimeOfDay ts={item.ts} />

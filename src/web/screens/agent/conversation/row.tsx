@@ -144,7 +144,7 @@ function innerPadding(row: Row): string | undefined {
 function ItemView({ item, agent }: { item: Item; agent: AgentRecord }) {
   switch (item.kind) {
     case 'user_message':
-      return <UserPrompt item={item} from_run={agent.run_id !== null} />;
+      return <UserPrompt item={item} of_run={agent.run_id !== null} />;
     case 'agent_message':
       return <Message item={item} />;
     case 'thought':

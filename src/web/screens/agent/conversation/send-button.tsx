@@ -4,9 +4,9 @@ import { ArrowUp, ChevronDown, CircleStop, Square } from 'lucide-react';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { appearance } from '../../../shell/appearance.ts';
 import { cx } from '../../../ui/cx.ts';
-import { expectNoPress, isEarlyPress } from '../../../ui/early-press.ts';
 import { MOD } from '../../../ui/keys.ts';
 import { Menu } from '../../../ui/menu.tsx';
+import { useReplacedGuard } from '../../../ui/replaced.ts';
 import { useCancelTurn } from '../turn.ts';
 
 const BOX =
@@ -15,9 +15,6 @@ const LOOK = `${BOX} bg-accent text-on-accent hover:brightness-110`;
 
 /** How long the button that cancels ignores presses after it has taken the place of *Send*. */
 const NEW_MS = 1000;
-const guardNew = (button: HTMLButtonElement | null) => {
-  if (button) expectNoPress(button, NEW_MS);
-};
 
 export function SendButton({
   agent,
@@ -36,6 +33,7 @@ export function SendButton({
   disabled: boolean;
   onSendNow: () => void;
 }) {
+  const guard = useReplacedGuard(queues ? 'queue' : 'send', false, NEW_MS);
   const key = appearance().enter_sends ? 'Enter' : `${MOD}+Enter`;
   if (!queues) {
     return (
@@ -53,7 +51,7 @@ export function SendButton({
   }
   return (
     <>
-      {is_empty && <CancelButton agent={agent} />}
+      {is_empty && <CancelButton agent={agent} guard={guard} />}
       <span className={cx('inline-flex shrink-0', is_empty && 'max-md:hidden')}>
         <button
           type="submit"
@@ -71,16 +69,13 @@ export function SendButton({
 }
 
 /** On phones, where the actions of the page are behind a menu. */
-function CancelButton({ agent }: { agent: AgentRecord }) {
+function CancelButton({ agent, guard }: { agent: AgentRecord; guard: ReturnType<typeof useReplacedGuard> }) {
   const { cancelling, cancel } = useCancelTurn(agent);
   return (
     <button
-      ref={guardNew}
       type="button"
       disabled={cancelling}
-      onClick={({ currentTarget, nativeEvent }) => {
-        if (!isEarlyPress(currentTarget, nativeEvent)) cancel();
-      }}
+      onClick={guard(cancel)}
       aria-label={cancelling ? 'Cancelling…' : 'Cancel turn'}
       className={cx(
         BOX,

@@ -5,12 +5,12 @@ import type { TurnRows } from './turns.ts';
 
 export function TurnBlock({
   turn,
-  from_run,
+  of_run,
   children,
 }: {
   turn: TurnRows;
-  /** As of `UserPrompt`. */
-  from_run: boolean;
+  /** See `UserPrompt`. */
+  of_run: boolean;
   children: ReactNode;
 }) {
   const top = useRef<HTMLDivElement>(null);
@@ -18,7 +18,7 @@ export function TurnBlock({
   return (
     <section className="flex min-w-0 flex-col gap-2 not-first:mt-4">
       <div ref={top} className="-mb-2" />
-      {turn.prompt && <PromptHead item={turn.prompt} from_run={from_run} is_stuck={is_stuck} />}
+      {turn.prompt && <PromptHead item={turn.prompt} of_run={of_run} is_stuck={is_stuck} />}
       {children}
     </section>
   );
