@@ -173,7 +173,7 @@ export function QueryState<T>({
 }: {
   read: Read<T>;
   rows?: number;
-  /** The page above the one that shows the data, for when these cannot be read, for example because they do not exist. */
+  /** Linked from the error if the data cannot be read. */
   back?: { to: string; label: string };
   children: (data: T) => ReactNode;
 }) {

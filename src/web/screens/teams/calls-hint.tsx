@@ -17,8 +17,8 @@ export function CallsHint({ spec, className }: { spec: unknown; className?: stri
     >
       <TriangleAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-needs" />
       <span className="min-w-0 break-words">
-        Members cannot talk to each other: set{' '}
-        <code className="font-mono text-sm">internal_grpc.enabled = true</code> and restart.
+        Members of this team cannot talk to each other. Ask root to set{' '}
+        <code className="font-mono text-sm">internal_grpc.enabled = true</code> and restart svc.
       </span>
     </p>
   );

@@ -12,6 +12,8 @@ test('templates whose agents talk to each other need actor calls', () => {
   expect(lacking(off)).toEqual(['writer-reviewer', 'leader-workers']);
   expect(lacking(on)).toEqual([]);
   expect(lacking([])).toEqual([]);
+  // A plane of an earlier version.
+  expect(lacking([{ id: 'main' } as (typeof off)[number]])).toEqual([]);
 });
 
 test('an agent needs them if it can talk to another member', () => {
@@ -26,4 +28,10 @@ test('an agent needs them if it can talk to another member', () => {
   expect(lacks([plain, plain], { leader_member_id: 'm0' })).toBe(true);
   expect(lacks([plain, plain], { leader_member_id: 'm0', steps: [{ step_key: 'a' }] })).toBe(false);
   expect(lacks([null, null])).toBe(false);
+  // A definition that is being written, whose leader and one member are not entered yet.
+  const members = [
+    { member_id: '', agent: plain },
+    { member_id: 'm1', agent: plain },
+  ];
+  expect(lacksActorCalls({ members, leader_member_id: '' }, off)).toBe(false);
 });

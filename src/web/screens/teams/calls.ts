@@ -14,11 +14,12 @@ interface NodeFlags {
 export function lacksActorCalls(spec: Doc, nodes: readonly NodeFlags[]): boolean {
   const members = getList(spec, ['members']);
   if (members.length < 2) return false;
-  const leader = getList(spec, ['steps']).length === 0 ? getText(spec, ['leader_member_id']) : null;
+  const leader = getList(spec, ['steps']).length === 0 ? getText(spec, ['leader_member_id']) || null : null;
   return members.some(({ member_id, agent }) => {
     if (!isObject(agent) || !(speaksAcp(agent) || member_id === leader)) return false;
     const node_id = defaultNode(nodes, getText(agent, ['node_id']) || undefined);
-    return nodes.some(({ id, actor_calls }) => id === node_id && !actor_calls);
+    // Nodes of planes of earlier versions do not say it.
+    return nodes.some(({ id, actor_calls }) => id === node_id && actor_calls === false);
   });
 }
 

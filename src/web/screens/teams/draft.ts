@@ -4,7 +4,7 @@ export interface Saving {
   text: string;
   /** The version of the team that it changes; null for a new team. */
   version: number | null;
-  /** Differs from that of a draft that was discarded or saved before. */
+  /** Identifies one draft; a new draft gets a new id. */
   id: string;
 }
 
