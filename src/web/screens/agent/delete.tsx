@@ -173,19 +173,25 @@ function Fate({
   );
 }
 
+const listClass = 'max-h-40 rounded-md border border-line p-2';
+
 /** Processes that svc does not end. */
 function Leftovers({ leftovers }: Pick<AgentRecord, 'leftovers'>) {
   if (leftovers.length === 0) return null;
   return (
     <div>
-      <p>Its last session left these processes running, which svc does not end:</p>
-      <ul className="text-sm">
-        {leftovers.map(({ pid, command }) => (
-          <li key={pid} className="break-words">
-            {pid} <bdi className="font-mono">{escapeHidden(command)}</bdi>
-          </li>
-        ))}
-      </ul>
+      <p>
+        Its last session left these processes running. svc does not end them or check whether they still run.
+      </p>
+      <ScrollBox label="Processes left running" className={listClass}>
+        <ul className="text-sm">
+          {leftovers.map(({ pid, command }) => (
+            <li key={pid} className="break-words">
+              {pid} <bdi className="font-mono">{escapeHidden(command)}</bdi>
+            </li>
+          ))}
+        </ul>
+      </ScrollBox>
     </div>
   );
 }
@@ -196,10 +202,7 @@ function Uncommitted({ files, truncated }: { files: Files; truncated: boolean })
   return (
     <div>
       <p className="text-muted text-sm">Files with uncommitted changes</p>
-      <ScrollBox
-        label="Files with uncommitted changes"
-        className="max-h-40 rounded-md border border-line p-2"
-      >
+      <ScrollBox label="Files with uncommitted changes" className={listClass}>
         <ul className="text-sm">
           {files.map(({ path, status }) => (
             <li key={path} className="break-words">

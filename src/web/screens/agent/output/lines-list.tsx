@@ -78,7 +78,7 @@ export function LinesList(props: LinesListProps) {
       [follows],
     ),
   });
-  const onScroll = useScrollPosition(props, scroller, virtualizer, follows, setFollows);
+  const onScroll = useScrollPosition({ ...props, height }, scroller, virtualizer, follows, setFollows);
 
   const choose = (event: MouseEvent) => {
     const link = (event.target as Element).closest('a');
@@ -134,7 +134,15 @@ export function LinesList(props: LinesListProps) {
 
 /** Follows the end until the user scrolls up, and then keeps the visible lines in place. Returns the scroll handler. */
 function useScrollPosition(
-  { lines, version, options: { wrap, times }, onFollow, end, ref }: LinesListProps,
+  {
+    lines,
+    version,
+    options: { wrap, times },
+    onFollow,
+    end,
+    ref,
+    height,
+  }: LinesListProps & { height: number },
   scroller: RefObject<HTMLDivElement | null>,
   virtualizer: Virtualizer<HTMLDivElement, Element>,
   follows: boolean,
@@ -168,18 +176,18 @@ function useScrollPosition(
     if (element && state.current.follows) element.scrollTop = element.scrollHeight;
   }, [version, total, follows, end]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: wrapping changes the heights
+  // biome-ignore lint/correctness/useExhaustiveDependencies: wrapping and another pointer change the heights
   useLayoutEffect(() => {
     virtualizer.measure();
-  }, [wrap, times]);
+  }, [wrap, times, height]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only when lines above change
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when lines above, or their heights, change
   useLayoutEffect(() => {
     const { follows: is_at_end, anchor, delta } = state.current;
     if (is_at_end || last < first) return;
     const item = virtualizer.measurementsCache[Math.max(anchor, first) - first];
     if (item && scroller.current) scroller.current.scrollTop = item.start + delta;
-  }, [first, wrap, times]);
+  }, [first, wrap, times, height]);
 
   return () => {
     const element = scroller.current;
