@@ -229,12 +229,12 @@ test('accepts bare repositories, detached heads, worktrees and links to reposito
   );
 });
 
-test('gives twenty agents at once their own worktrees of one repository', async () => {
+test('gives eight agents at once their own worktrees of one repository', async () => {
   const made = await Promise.all(
-    Array.from({ length: 20 }, (_, index) => create({ agent_id: `agt_${index}` })),
+    Array.from({ length: 8 }, (_, index) => create({ agent_id: `agt_${index}` })),
   );
-  expect(new Set(made.map((each) => each.workdir)).size).toBe(20);
-  expect(worktreeCount()).toBe(21);
+  expect(new Set(made.map((each) => each.workdir)).size).toBe(8);
+  expect(worktreeCount()).toBe(9);
 });
 
 // --- a repository cannot make the service run anything
