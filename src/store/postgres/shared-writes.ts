@@ -84,7 +84,7 @@ export class SharedWrites {
         else writes[i]!.resolve(outcome.value);
       });
     } catch (error) {
-      // Each other write would also fail, or may have been committed.
+      // The claim is lost, or it is not known whether the writes were committed: none of them may run again.
       if (error instanceof Problem) for (const { reject } of writes) reject(error);
       else {
         if (error instanceof Disconnected) this.#counts.lost += writes.length;

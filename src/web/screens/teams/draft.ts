@@ -36,8 +36,8 @@ export function unsaved(held: string, saved: string, version: number): string {
 }
 
 /**
- * The drafts after a team was created from `sent`. `rest`: changes that were made meanwhile, as a draft of that team; empty if
- * there are none. `next`: what remains as the draft of a new team: the one of another team, which was begun meanwhile.
+ * The drafts after a team was created from `sent`. `rest`: a draft of that team with the changes made since; empty if there are
+ * none. `next`: the draft of a new team, if the user has begun another one since; otherwise empty.
  */
 export function afterCreation(held: string, sent: Saving, version: number): { rest: string; next: string } {
   const is_other = (readDraft(held)?.id ?? sent.id) !== sent.id;
