@@ -20,7 +20,7 @@ export const problemKinds = [
 ] as const;
 export type ProblemKind = (typeof problemKinds)[number];
 
-interface ProblemOptions {
+export interface ProblemOptions {
   retry_after_s?: number;
   allowed_paths?: readonly string[];
   refused_path?: string;
