@@ -31,7 +31,8 @@ browserTest('forms offer only registered nodes, and link to Nodes if none is reg
   expect(await field.inputValue()).toBe('n1');
 
   await page.goto(`${plane.url}/teams/new?template=pipeline`);
-  await page.getByText('More', { exact: true }).first().click();
+  // The bar of phones has a button with this name too.
+  await page.getByRole('main').getByText('More', { exact: true }).first().click();
   await expect.poll(() => field.locator('option').allTextContents()).toEqual(['node n1']);
   await page.getByRole('button', { name: 'Create team' }).click();
   await page.getByText('node:n1').waitFor();

@@ -50,7 +50,7 @@ async function open(unshare: string | null = null): Promise<void> {
     ...{ hidden: [], readable: [], writable: () => [workdir] },
     ...{ worktree_roots: () => [], repo_roots: () => [] },
   });
-  const quick = { helper_check_ms: 100, sweep_ms: 50, leftover_grace_ms: 100, cgroup: false };
+  const quick = { helper_check_ms: 100, sweep_ms: 50, leftover_grace_ms: 10_000, cgroup: false };
   node = await openTestNode(data_dir, { launcher: sharedLauncher, sandbox, ...quick });
   seen = new RecordingSink();
   await node.attach(seen);
