@@ -181,6 +181,16 @@ it('says why it cannot connect, without the password', async () => {
   await expect(open('one', missing.href)).rejects.toThrow(/: database "none" does not exist$/);
 });
 
+it('waits while it starts for a server that does not answer', async () => {
+  proxy.freeze();
+  const warned = Promise.withResolvers<unknown>();
+  const log = { ...silentLog, warn: (...line: unknown[]) => warned.resolve(line) } as Logger;
+  const opening = openPostgres({ url: proxy.url, log, lost_ms_max: 20_000 });
+  expect(await warned.promise).toEqual([{ reason: 'timeout expired' }, 'waiting for PostgreSQL']);
+  proxy.thaw();
+  opened.push(await opening);
+});
+
 it('keeps the connection that holds the claim while the server rejects its statements', async () => {
   const warned = Promise.withResolvers<string>();
   const log = { ...silentLog, warn: (_fields: object, message: string) => warned.resolve(message) } as Logger;

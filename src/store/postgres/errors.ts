@@ -86,14 +86,19 @@ export function isStaleStatement(error: unknown): boolean {
   );
 }
 
-/** The server, or its machine, is starting. */
-const startings = new Set(['57P03', 'ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN']);
+/** The server, or its machine or network, is starting. */
+const startings = new Set([
+  ...['57P03', 'ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN'],
+  ...['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
+]);
+/** The driver's message if a server does not answer in time. That error has no code. */
+const NO_ANSWER = 'timeout expired';
 
-/** Whether a connection could not be opened because the server may not have started yet. */
+/** Whether a connection could not be opened because the server may not have started yet, or has too much to do. */
 export function mayBeStarting(error: unknown): boolean {
   if (error instanceof NoPrimary) return error.may_be_starting;
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' && startings.has(code);
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return (typeof code === 'string' && startings.has(code)) || message === NO_ANSWER;
 }
 
 /** What went wrong, in one line. An error to connect to several addresses has no message. */
