@@ -2,6 +2,7 @@ import { accessSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
+import { MIB } from '../base/limits.ts';
 import { localNodeOpener } from '../testing/local-node.ts';
 import { nodeSuite } from '../testing/node-suite.ts';
 import { findCgroupParent } from './processes/cgroup.ts';
@@ -25,4 +26,6 @@ nodeSuite('local node', { open: localNodeOpener(), cleanup: delegated ? 'proven'
 nodeSuite('local node without cgroups and watches, with bash as its shell and careful pumps', {
   open: localNodeOpener({ cgroup: false, watches: false, careful_pumps: true, tools: { sh } }),
   cleanup: 'swept',
+  // A careful pump starts several processes for each 64 KiB.
+  large_bytes: 2 * MIB,
 });

@@ -27,6 +27,8 @@ export interface NodeSuite {
   open(folder: string): Promise<NodeUnderTest>;
   /** What a stop can guarantee there. */
   cleanup: Cleanup;
+  /** How much the tests of large input and output send. Absent: 16 MiB. */
+  large_bytes?: number;
 }
 
 const WAIT_MS = 60_000;
@@ -129,6 +131,7 @@ export async function isPidAlive(pid: number): Promise<boolean> {
 }
 
 export function nodeSuite(name: string, suite: NodeSuite): void {
+  const { large_bytes = 16 * MIB } = suite;
   describe(name, { timeout: 120_000 }, () => {
     let folder: string;
     let workdir: string;
@@ -192,17 +195,19 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(end.exit).toEqual({ exit_code: 0, exit_signal: null, reason: null, message: null });
       });
 
-      it('contains one line of 16 MiB byte for byte', async () => {
+      it('contains one line of many megabytes byte for byte', async () => {
         const chunk =
           'const c = Buffer.alloc(65536); for (let i = 0; i < c.length; i++) c[i] = 65 + (i % 50);';
-        const { id } = await js(`${chunk} for (let i = 0; i < 256; i++) require('fs').writeSync(1, c)`);
+        const chunks = large_bytes / 65_536;
+        const write = `for (let i = 0; i < ${chunks}; i++) require('fs').writeSync(1, c)`;
+        const { id } = await js(`${chunk} ${write}`);
         const end = await sink.ended(id);
-        expect(end.sizes.stdout).toBe(16 * MIB);
+        expect(end.sizes.stdout).toBe(large_bytes);
         const one = Buffer.alloc(65536);
         for (let i = 0; i < one.length; i++) one[i] = 65 + (i % 50);
         const expected = createHash('sha256');
         const actual = createHash('sha256');
-        for (let i = 0; i < 256; i++) expected.update(one);
+        for (let i = 0; i < chunks; i++) expected.update(one);
         for (let from = 0; from < end.sizes.stdout; ) {
           const bytes = await node.read(id, 'stdout', from, MIB);
           actual.update(bytes);
@@ -472,7 +477,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       });
 
       it('arrives completely at a slow reader, even many megabytes, and then ends', async () => {
-        const data = Buffer.alloc(8 * MIB, 'abcdefghijklmnopqrstuvwxyz\n');
+        const data = Buffer.alloc(large_bytes / 2, 'abcdefghijklmnopqrstuvwxyz\n');
         const { id } = await script('sleep 0.3; cat | cat', { stdin: true });
         await node.input(id, 0, data, true);
         await sink.ended(id);

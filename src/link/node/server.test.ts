@@ -1,3 +1,4 @@
+import { MIB } from '../../base/limits.ts';
 import { findCgroupParent } from '../../node/processes/cgroup.ts';
 import { nodeSuite } from '../../testing/node-suite.ts';
 import { remoteNodeOpener } from '../../testing/remote-node.ts';
@@ -9,4 +10,6 @@ nodeSuite('remote node over TLS', { open: remoteNodeOpener(), cleanup });
 nodeSuite('remote node over a network that cuts every connection', {
   open: simulatedNodeOpener(26),
   cleanup,
+  // Most connections carry less than 300 kB.
+  large_bytes: 4 * MIB,
 });
