@@ -48,7 +48,9 @@ export const limits = {
   spools_open_max: 512,
   /** Sessions that are adopted at the same time. */
   adopt_parallel: 32,
-  /** Interval at which free disk space is checked while there is plenty of it. */
+  /** Interval at which free disk space is checked while nothing could fill it within this time. */
+  guard_ample_s: 10,
+  /** Interval at which free disk space is checked while there is less. */
   guard_far_s: 1,
   /** Interval at which free disk space is checked while there is little left. */
   guard_near_s: 0.1,
