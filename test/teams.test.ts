@@ -81,6 +81,11 @@ describe('a definition', () => {
       { members: [{ member_id: 'user' }] },
       'spec.members[].member_id must not be user',
     ],
+    ...['.', '..'].map((member_id): [string, unknown, string] => [
+      `a member called ${member_id}`,
+      { members: [{ member_id }] },
+      'spec.members[].member_id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-", but not "." or ".."',
+    ]),
     [
       'a restart policy for a member',
       { members: [{ member_id: 'm', agent: { command: 'true', restart_policy: 'on_failure' } }] },

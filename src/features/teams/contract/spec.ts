@@ -33,7 +33,9 @@ function integer(min: number, max: number) {
 export const memberId = z
   .string({ error: ({ input }) => (input === null ? 'is required' : undefined) })
   .min(1, { error: 'is required' })
-  .regex(MEMBER_ID, { error: 'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"' });
+  .regex(MEMBER_ID, {
+    error: 'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-", but not "." or ".."',
+  });
 
 export const stepKey = z
   .string({ error: problems.stepKeyRequired().message })

@@ -1,8 +1,8 @@
 /** Checks the consistency of a team's definition. `features/teams/contract/spec.ts` checks its form first. */
 import type { UnplacedSpec } from './team.ts';
 
-/** Part of actor ids, so it contains no `@` and `:`. */
-export const MEMBER_ID = /^[A-Za-z0-9._-]{1,64}$/;
+/** Part of actor ids, so it contains no `@` and `:`. Also part of URLs, in which `.` and `..` would change the path. */
+export const MEMBER_ID = /^(?!\.\.?$)[A-Za-z0-9._-]{1,64}$/;
 
 export interface SpecFault {
   path: (string | number)[];
