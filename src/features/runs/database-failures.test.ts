@@ -37,7 +37,7 @@ test('a step does not fail if its output cannot be read for a moment', async () 
 
 test('a step completes with what can be read of its output, and its agent’s log says so', async () => {
   const read = fixture.log.output.bind(fixture.log);
-  vi.spyOn(fixture.log, 'output').mockImplementation(async (...args) => ({
+  const output = vi.spyOn(fixture.log, 'output').mockImplementation(async (...args) => ({
     ...(await read(...args)),
     // As of a damaged segment.
     // biome-ignore lint/correctness/useYield: it always fails
@@ -45,11 +45,18 @@ test('a step completes with what can be read of its output, and its agent’s lo
       throw new OutputMissing('a block cannot be read');
     },
   }));
+  const complete = fixture.core.outbox.complete.bind(fixture.core.outbox);
+  vi.spyOn(fixture.core.outbox, 'complete').mockImplementation(async (tx, intent) => {
+    // The attempt cannot be ended before its output was read twice.
+    if (intent.kind === 'collect' && output.mock.calls.length < 2) throw storageFailed();
+    return complete(tx, intent);
+  });
   const run_id = await beginRun(fixture, spec);
   const id = await nextSession();
   fixture.node.write(id, Buffer.from('printed'));
   fixture.node.end(id, 0);
   await untilRun(fixture, run_id, 'completed');
+  expect(output).toHaveBeenCalledTimes(2);
   const { a } = await stepsOfRun(fixture, run_id);
   expect(a).toMatchObject({ output: 'printed', attempt: 1 });
   expect(await fixture.errors(a!.agent_id!)).toEqual(['output_incomplete']);

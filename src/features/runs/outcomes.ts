@@ -109,12 +109,18 @@ export class Outcomes {
     return {
       collect: async (intent) => {
         const { lane: session_id, node_id } = intent;
-        await this.#end(intent, async ({ agent_id }) => {
+        let missing: string | null = null;
+        const read = async ({ agent_id }: Attempt): Promise<Outcome> => {
           const left = await this.#stepOutput(node_id, session_id);
           if (left) return { kind: 'completed', output: readOutput(left) };
-          const { bytes, missing } = await lastStdout(this.#core.events, agent_id, session_id);
-          if (missing !== null) await this.#reportMissing(agent_id, session_id, missing);
-          return { kind: 'completed', output: readOutput(bytes) };
+          const found = await lastStdout(this.#core.events, agent_id, session_id);
+          missing = found.missing;
+          return { kind: 'completed', output: readOutput(found.bytes) };
+        };
+        await this.#end(intent, read, async (tx, { agent_id }) => {
+          if (missing === null) return;
+          const error = `the step ends with the part of its output that can be read: ${missing}`;
+          await this.#core.records.logError(tx, agent_id, session_id, 'output_incomplete', error);
         });
         failpoint('step_collected');
       },
@@ -136,10 +142,14 @@ export class Outcomes {
     };
   }
 
-  /** Ends an attempt whose output must be read first. If the output can never be read, the attempt fails. */
+  /**
+   * Ends an attempt whose output must be read first. If the output can never be read, the attempt fails. `report`: what to log
+   * about the reading, in the same transaction, because the intent may be repeated.
+   */
   async #end(
     intent: Intent<'collect' | 'collect_message' | 'collect_failure'>,
     read: (attempt: Attempt) => Promise<Outcome>,
+    report: (tx: Tx, attempt: Attempt) => Promise<void> = async () => {},
   ): Promise<void> {
     const { store, outbox } = this.#core;
     const { attempt_num } = intent.payload;
@@ -151,15 +161,10 @@ export class Outcomes {
       return { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true };
     });
     await store.write(async (tx) => {
+      await report(tx, attempt);
       await this.#attempts.end(tx, attempt_num, outcome);
       await outbox.complete(tx, intent);
     });
-  }
-
-  async #reportMissing(agent_id: string, session_id: string, missing: string): Promise<void> {
-    const error = `the step ends with the part of its output that can be read: ${missing}`;
-    const { store, records } = this.#core;
-    await store.write((tx) => records.logError(tx, agent_id, session_id, 'output_incomplete', error));
   }
 
   /**
