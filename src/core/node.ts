@@ -65,7 +65,10 @@ export interface Node {
    * Throws `session_not_found` if there is no such session; a start that has not created it yet never will.
    */
   stop(session_id: string, grace_ms: number): Promise<StopReport>;
-  /** Writes stdin bytes at an absolute offset and skips bytes that are already there. Returns the journal's new length. */
+  /**
+   * Writes stdin bytes at an absolute offset and skips bytes that are already there. Returns the journal's new length. Throws
+   * `input_not_stored` while the node cannot store them, for example because its disk is full.
+   */
   input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number>;
   /**
    * Reads up to `max` bytes of a spool from `from`; none at its current end. Throws the `output_lost` Problem if the bytes

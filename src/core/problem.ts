@@ -432,6 +432,12 @@ export const problems = {
     'session_unreadable',
     'the files of the session cannot be read at the moment; see the log of its node',
   ),
+  /** Temporary: the input stays queued, unless the session is being stopped. */
+  inputNotStored: fixed(
+    'bad_gateway',
+    'input_not_stored',
+    'the input cannot be stored at the moment; see the log of its node',
+  ),
   targetRefused: fixed('bad_gateway', 'grpc_target_refused', 'grpc_target address is not allowed'),
   nodeTooOld: fixed('bad_gateway', 'version_skew', 'the node does not support this call; upgrade svc on it'),
   certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),

@@ -205,6 +205,20 @@ test('input to a session whose journal was deleted is refused', async () => {
   expect((await node.stop(launch.session_id, 0)).survivors).toEqual([]);
 });
 
+test('input that the disk cannot store is refused for the moment', async () => {
+  const launch = { ...launchOf(data, ['/bin/sh', '-c', UNTIL_STOP]), stdin: true };
+  const id = launch.session_id;
+  const node = await open();
+  await node.start(launch);
+  let full = true;
+  failToOpen(inSession(id, 'stdin.eof'), 'ENOSPC', () => full);
+  const input = () => node.input(id, 0, Buffer.from('x'), true);
+  await expect(input()).rejects.toMatchObject({ kind: 'bad_gateway', code: 'input_not_stored' });
+  full = false;
+  expect(await input()).toBe(1);
+  expect((await node.stop(id, 0)).survivors).toEqual([]);
+});
+
 test('a node starts although it cannot delete what sessions left', async () => {
   const gone = join(data, 'sessions/.ses_old.gone');
   await mkdir(join(gone, 'shut'), { recursive: true });

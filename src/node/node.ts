@@ -5,8 +5,8 @@
  * `sessions/` contains the life of one session, `processes/` how programs run and end, `confinement/` what agents may
  * see and change, and `folders/` the work in their folders.
  */
-import { constants, renameSync } from 'node:fs';
-import { open, readdir, realpath, rm } from 'node:fs/promises';
+import { renameSync } from 'node:fs';
+import { readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KeyedQueue, sleep } from '../base/async.ts';
 import { makePrivateFolder } from '../base/files.ts';
@@ -26,7 +26,7 @@ import {
   type SessionView,
   type StopReport,
 } from '../core/node.ts';
-import { Problem, problems } from '../core/problem.ts';
+import { problems } from '../core/problem.ts';
 import type { Launch, StreamSizes } from '../core/session.ts';
 import { removeOwnerState } from './confinement/owner-state.ts';
 import { limits } from './limits.ts';
@@ -43,13 +43,11 @@ import type { LocalSession, SessionHost } from './sessions/session.ts';
 import { SESSION_ID, SessionFiles } from './sessions/session-files.ts';
 import { Spools } from './sessions/spools.ts';
 import { checkLaunch, SessionStarter } from './sessions/start.ts';
+import { appendInput, isLastingFileError } from './sessions/stdin-journal.ts';
 import { StepFiles } from './sessions/step-files.ts';
 import { Supervisor } from './sessions/supervisor.ts';
 
 export type { LocalNodeOptions };
-
-/** Codes of errors with which a file that was deleted or replaced is opened. */
-const GONE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ELOOP', 'EISDIR', 'ENOTDIR', 'ENXIO']);
 
 /** A start, from the request until its wrapper was started. */
 interface Starting {
@@ -283,33 +281,12 @@ class MachineNode implements LocalNode {
       const session = this.#get(session_id);
       if (!session.launch.stdin) throw problems.agentNoStdin();
       if (session.end) throw problems.agentNotRunning();
-      const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const path = session.files.path('stdin');
-      const file = await open(path, flags)
-        .catch((error: unknown) => {
-          session.files.restore('stdin', error);
-          return open(path, flags);
-        })
-        .catch((error: NodeJS.ErrnoException) => {
-          // An agent that runs as the service's user has deleted or replaced it.
-          throw GONE.has(error.code) ? problems.agentNoStdin() : error;
-        });
-      let length: number;
-      try {
-        const { size } = await file.stat();
-        if (offset > size) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${size}`);
-        const fresh = data.subarray(size - offset);
-        // Nothing more is read after the end of stdin.
-        if (fresh.length > 0 && session.files.has('stdin.eof')) throw problems.agentNoStdin();
-        for (let done = 0; done < fresh.length; ) {
-          done += (await file.write(fresh, done, fresh.length - done, size + done)).bytesWritten;
-        }
-        length = size + fresh.length;
-        if (fresh.length > 0) await file.datasync();
-      } finally {
-        await file.close();
-      }
-      if (eof) session.files.mark('stdin.eof');
+      const { log } = this.#host;
+      const length = await appendInput(session.files, { offset, data, eof }).catch((err: unknown) => {
+        if (!isLastingFileError(err)) throw err;
+        log.warn({ session_id, err }, 'cannot store the input of a session');
+        throw problems.inputNotStored();
+      });
       await session.stdinGrew(length);
       return length;
     });

@@ -260,9 +260,8 @@ export class Lifecycle {
         const length = await node
           .input(session_id, payload.offset, data, payload.eof)
           .catch((error: unknown) => {
-            // The stop, which comes after it, must not wait for input that this machine cannot store.
-            if (session.stopping === 1 && isFileError(error)) throw problems.agentNotRunning();
-            throw error;
+            // The stop, which comes after it, must not wait for input that the node cannot store.
+            throw session.stopping === 1 && isNotStored(error) ? problems.agentNotRunning() : error;
           });
         failpoint('stdin_written');
         await this.#core.session.onStdinWritten(session_id, length);
@@ -474,10 +473,8 @@ function isUnknownSession(error: unknown): boolean {
   return error instanceof Problem && error.code === 'session_not_found';
 }
 
-/** A file system error that will not go away when the load does. */
-function isFileError(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return !(error instanceof Problem) && code !== undefined && code !== 'EMFILE' && code !== 'ENFILE';
+function isNotStored(error: unknown): boolean {
+  return error instanceof Problem && error.code === problems.inputNotStored().code;
 }
 
 /** Throws if the node cannot say whether it has the session. */
