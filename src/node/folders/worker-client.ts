@@ -178,6 +178,7 @@ const JOIN_CGROUP = '[ -z "$1" ] || echo 0 2>/dev/null >"$1/cgroup.procs"; shift
 class Worker {
   readonly #child: ChildProcess;
   readonly #cgroup: string | null;
+  readonly #confined: boolean;
   /** The init process of its pid namespace. */
   #init: ProcessRef | null = null;
   #info = '';
@@ -202,6 +203,7 @@ class Worker {
   ) {
     this.#on = on;
     this.#cgroup = cgroup;
+    this.#confined = confined;
     this.#mark = hello.mark;
     const { env, run_as, drop } = hello;
     const { PATH = '/usr/bin:/bin' } = env;
@@ -312,11 +314,11 @@ class Worker {
    * signals.
    */
   #endIfStopped(): void {
-    const pids = [
-      this.#child.pid,
-      ...(this.#init ? [this.#init.pid, ...readChildren(this.#init.pid).map(({ pid }) => pid)] : []),
-    ];
-    const states = pids.map((pid) => (pid === undefined ? undefined : readStat(pid)?.state));
+    const { pid } = this.#child;
+    // In a sandbox, the worker is a child: of the namespace's init, or of bubblewrap itself.
+    const parent = this.#init?.pid ?? (this.#confined ? pid : undefined);
+    const pids = [pid, parent, ...(parent === undefined ? [] : readChildren(parent).map((child) => child.pid))];
+    const states = pids.map((each) => (each === undefined ? undefined : readStat(each)?.state));
     if (states.some((state) => state === 'T' || state === 't')) this.#end('the worker was stopped');
   }
 

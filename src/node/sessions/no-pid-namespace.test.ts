@@ -8,23 +8,14 @@ import { isAlive, readStat } from '../../base/proc.ts';
 import type { Launch } from '../../core/session.ts';
 import { openTestNode, sharedLauncher } from '../../testing/local-node.ts';
 import { isPidAlive, launchOf, RecordingSink, readAll, until } from '../../testing/node-suite.ts';
-import { sandboxMissing } from '../../testing/sandbox.ts';
+import { noPidNamespace, sandboxMissing } from '../../testing/sandbox.ts';
 import { Sandbox } from '../confinement/sandbox.ts';
 import type { LocalNode } from '../node.ts';
-import { directExec, type Exec } from '../processes/exec.ts';
 import { SessionFiles } from './session-files.ts';
 
 const missing = sandboxMissing();
 const sandboxed = test.skipIf(missing !== null);
 const note = missing === null ? '' : ` (sandbox: ${missing})`;
-
-/** Refuses a pid namespace when the sandbox tries which namespaces it can create. */
-const noPidNamespace: Exec = {
-  run: async (argv, options) => {
-    const result = await directExec.run(argv, options);
-    return argv.includes('--unshare-pid') ? { ...result, code: 1 } : result;
-  },
-};
 
 let folder: string;
 let workdir: string;
