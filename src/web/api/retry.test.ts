@@ -12,9 +12,13 @@ test('a request is sent again if it was not answered, or when the service asked 
   ]);
   expect([limited, problems.noActivePlane()].map((error) => shouldRetry(5, error))).toEqual([true, true]);
   expect(shouldRetry(10, limited)).toBe(false);
-  expect(
-    [problems.agentNotFound(), problems.nodeUnreachable()].map((error) => shouldRetry(0, error)),
-  ).toEqual([false, false]);
+  expect(shouldRetry(0, problems.agentNotFound())).toBe(false);
+});
+
+test('a read that a node or a proxy could not answer is sent again twice', () => {
+  const from_proxy = new Problem('bad_gateway', 'http_502', 'the server answered 502');
+  for (const error of [problems.nodeUnreachable(), problems.forwardFailed(), from_proxy])
+    expect([0, 1, 2].map((failures) => shouldRetry(failures, error))).toEqual([true, true, false]);
 });
 
 test('it waits as long as the service asks, else longer each time, at most half a minute', () => {

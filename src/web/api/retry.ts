@@ -6,9 +6,12 @@ const UNANSWERED_MAX = 2;
 const ASKED_MAX = 10;
 const DELAY_MS_MAX = 30_000;
 
-/** Only if the service did not answer, or asked to wait: it is limiting requests, or no control plane is active. */
+/**
+ * For reads. Only if the service or a node did not answer, or if the service asked to wait: it is limiting requests, or no control
+ * plane is active. After a takeover, the new control plane first has to connect to the nodes.
+ */
 export function shouldRetry(failures: number, error: Error): boolean {
-  if (!(error instanceof Problem)) return failures < UNANSWERED_MAX;
+  if (!(error instanceof Problem) || error.kind === 'bad_gateway') return failures < UNANSWERED_MAX;
   return error.retry_after_s !== undefined && failures < ASKED_MAX;
 }
 
