@@ -143,6 +143,22 @@ export async function localUrl({ local }: Context, options: LocalOptions): Promi
   return baseUrl(holder?.url ?? `${scheme}://${config.get('server.listen')}`);
 }
 
+/** Where a browser opens the plane at `url`: at `web.rp_origin`, if it is the plane of this machine and has one, else at `url`. */
+export async function browserUrl(
+  context: Context,
+  options: LocalOptions,
+  url: string,
+): Promise<string> {
+  try {
+    const config = await context.local.loadConfig(localFlags(options));
+    const public_origin = config.get('web.rp_origin');
+    if (public_origin !== null && url === (await localUrl(context, options))) return public_origin;
+  } catch {
+    // Commands for planes on other machines need no valid configuration on this one.
+  }
+  return url;
+}
+
 export function baseUrl(text: string): string {
   let url: URL;
   try {

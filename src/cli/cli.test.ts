@@ -503,6 +503,24 @@ test('stop --agents on the machine of a node names where its agents are stopped'
   });
 });
 
+test('open uses the public origin of the plane on this machine, and the URL of any other plane', async () => {
+  const origin = 'https://svc.example.org';
+  const holder = { pid: 1, host: 'here', since: time, url: 'https://127.0.0.1:8080', certificate: null };
+  const opened: string[] = [];
+  const configured = (rp_origin: string | null) => ({
+    loadConfig: async () => ({ get: (key: string) => (key === 'web.rp_origin' ? rp_origin : home) }) as never,
+    holderOf: () => Promise.resolve(holder),
+    openBrowser: async (url: string) => opened.push(url) > 0,
+  });
+  const open = (rp_origin: string | null, ...options: string[]) =>
+    run(['open', ...options], { home, local: configured(rp_origin) });
+  expect(await open(origin)).toMatchObject({ code: 0, stdout: `${origin}\n` });
+  await open(origin, '--url', 'https://127.0.0.1:8080/');
+  await open(origin, '--url', 'https://other.example.org');
+  await open(null);
+  expect(opened).toEqual([origin, origin, 'https://other.example.org', holder.url]);
+});
+
 describe('login', () => {
   const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
   const login = (bodies: unknown[]) => ({

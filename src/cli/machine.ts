@@ -9,7 +9,7 @@ import { showArgv } from '../core/argv.ts';
 import { parseAddress } from '../core/config.ts';
 import { NODE_LISTEN } from '../core/node-toml.ts';
 import { Problem, problems } from '../core/problem.ts';
-import { type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
+import { type ApiOptions, browserUrl, connect, findAgent, localUrl, planeUrl } from './api.ts';
 import type { Context, PlaneHolder } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { unknownCommand } from './help.ts';
@@ -157,7 +157,7 @@ function addOpen(program: Command, context: Context): void {
   const { io, local } = context;
   remote(program, 'open [agent]', 'open the web UI, or an agent in it, in a browser').action(
     async (ref: string | undefined, options: ApiOptions & { json?: boolean }) => {
-      let url = await planeUrl(context, options);
+      let url = await browserUrl(context, options, await planeUrl(context, options));
       if (ref !== undefined) {
         const agent = await findAgent(await connect(context, options), ref);
         url += `/agents/${encodeURIComponent(agent.id)}`;
