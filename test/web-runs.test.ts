@@ -48,6 +48,13 @@ browserTest(
     await plane.client.call('restartRun', { params: { team_id: teams[1]!.id, run_id } });
     await row('Later work').getByText('attempt 2', { exact: true }).waitFor();
 
+    const { height } = page.viewportSize()!;
+    await page.setViewportSize({ width: 768, height });
+    const cells = page.getByRole('columnheader');
+    expect(await cells.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth))).toEqual([]);
+    expect((await cells.filter({ hasText: 'Input' }).boundingBox())!.width).toBeGreaterThan(100);
+    await page.setViewportSize({ width: 1280, height });
+
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox').fill('later work');
     await page.getByRole('option', { name: /^list-b · run 2/ }).waitFor();

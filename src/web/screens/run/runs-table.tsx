@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { errorMessage } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
 import { rowMarkClass } from '../../ui/row-class.ts';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
@@ -14,11 +15,14 @@ import { RunStatus } from './status.tsx';
 
 const FIRST = 100;
 
+/** Between phones and wide screens, there is no room for all columns. */
+const WIDE_ONLY = 'md:max-lg:hidden';
+
 const columns = [
   { label: 'Status', className: 'w-42' },
   { label: 'Input' },
-  { label: 'Started by', className: 'w-26' },
-  { label: 'Duration', className: 'w-24' },
+  { label: 'Started by', className: cx('w-26', WIDE_ONLY) },
+  { label: 'Duration', className: cx('w-24', WIDE_ONLY) },
   { label: 'Started', className: 'w-28' },
 ];
 
@@ -52,7 +56,7 @@ export function RunsTable({
     <>
       <table className="w-full table-fixed border-collapse max-md:block">
         <TableHead
-          columns={[{ label: 'Run', className: names_teams ? 'w-56' : 'w-24' }, ...columns]}
+          columns={[{ label: 'Run', className: names_teams ? 'w-40 lg:w-56' : 'w-24' }, ...columns]}
           className="max-md:sr-only"
         />
         <tbody className="max-md:block">
@@ -143,12 +147,12 @@ function Row({ run, name, needs_you }: { run: ShownRun; name: string | undefined
         </div>
       </td>
       <td
-        className="truncate text-muted max-md:flex max-md:items-center"
+        className={cx('truncate text-muted max-md:flex max-md:items-center', WIDE_ONLY)}
         title={run.created_by_name ?? undefined}
       >
         {run.created_by_name}
       </td>
-      <td className="text-muted max-md:flex max-md:items-center">
+      <td className={cx('text-muted max-md:flex max-md:items-center', WIDE_ONLY)}>
         {run.started_at && <Duration from={run.started_at} to={run.ended_at} />}
       </td>
       <td className="text-muted max-md:flex max-md:items-center">
