@@ -199,6 +199,16 @@ browserTest('on a phone, two rows are above the output of a failed agent', async
   await line(page, 1).getByText('error: one').waitFor();
 });
 
+browserTest('on a phone, the output of a failed agent that printed nothing shows the failure', async () => {
+  const { id } = await plane.agent('exit 3', { name: 'silent' });
+  await plane.finished(id);
+  const { page } = await opened(`/agents/${id}/output`, { screen: 'phone' });
+  await page.getByText('This agent printed nothing.').waitFor(slow);
+  const failure = page.getByRole('region', { name: 'Failure' });
+  await failure.getByText('Exit code 3').waitFor();
+  await failure.getByRole('button', { name: 'Restart' }).waitFor();
+});
+
 browserTest('an event has a URL, which search results and the timeline link to', async () => {
   const { page, errors } = await opened(`/agents/${long}/events#e5`);
   const marked = page.locator('[data-marked]');

@@ -98,7 +98,10 @@ function NoLines({ agent, log, loaded }: { agent: AgentRecord; log: AgentLog; lo
   if (log.failure !== null) return <Failed error={new Error(log.failure)} retry={log.retry} />;
   if (!loaded) return <Skeleton rows={12} height="h-4" />;
   return (
-    <Empty title={emptyTitles[agent.status] ?? 'This agent printed nothing.'} cli={`svc logs ${agent.id}`} />
+    <>
+      <FailureBar agent={agent} onFirstError={null} />
+      <Empty title={emptyTitles[agent.status] ?? 'This agent printed nothing.'} cli={`svc logs ${agent.id}`} />
+    </>
   );
 }
 
