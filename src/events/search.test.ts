@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { limits } from './limits.ts';
-import { snippet } from './search.ts';
+import { Search, snippet } from './search.ts';
 
 const before = 'é 😀 other words\n'.repeat(40);
 const after = ' and more words'.repeat(40);
@@ -32,4 +32,29 @@ test('a snippet of a long text shows the match, whatever characters are before i
 test('a snippet begins with the text if it has no match', () => {
   expect(snippet('one\ntwo', 'three')).toBe('one two');
   expect(snippet('one\ntwo', '""')).toBe('one two');
+});
+
+test('other work continues between the snippets of long texts', async () => {
+  const seqs = [9, 8, 7, 6, 5];
+  const data = 'é '.repeat(limits.search_chars_per_event / 2);
+  const batch = seqs.map((seq) => ({ record: { type: 'output', stream: 'stdout', seq, ts: 1, data } }));
+  const search = new Search(
+    { read: async () => undefined } as never,
+    { call: async () => seqs } as never,
+    {
+      async *at() {
+        yield batch;
+      },
+    } as never,
+    {} as never,
+  );
+  let turns = 0;
+  let counting = setImmediate(function count() {
+    turns++;
+    counting = setImmediate(count);
+  });
+  const hits = await search.find({ num: 1 } as never, { text: 'e', limit: 5 });
+  clearImmediate(counting);
+  expect(hits.map(({ seq }) => seq)).toEqual(seqs);
+  expect(turns).toBeGreaterThanOrEqual(seqs.length - 1);
 });

@@ -3,7 +3,7 @@
  * to index, and formats the hits. It reads the events from the log, so that it never shows events that are no longer
  * kept.
  */
-import { sleep, Wake } from '../base/async.ts';
+import { nextTurn, sleep, Wake } from '../base/async.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventRecord, StreamName } from '../core/event.ts';
@@ -73,7 +73,11 @@ export class Search {
     });
     const hits = new Map<number, SearchHit>();
     for await (const batch of this.#history.at(agent, seqs)) {
-      for (const { record } of batch) hits.set(record.seq, hitOf(record, query.text));
+      for (const { record } of batch) {
+        hits.set(record.seq, hitOf(record, query.text));
+        // A snippet of a long text takes milliseconds. Streams continue in between.
+        await nextTurn();
+      }
     }
     return seqs.flatMap((seq) => hits.get(seq) ?? []);
   }
