@@ -7,18 +7,19 @@ import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
-import { explainRefusal, invalid, isTemporary, Problem, problems } from '../../core/problem.ts';
+import { explainRefusal, invalid, isTemporary, type Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent } from '../../work/outbox.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import { type CreateAgent, fromPreset, insertNew } from '../agents/creation.ts';
-import type { Lifecycle } from '../agents/lifecycle.ts';
+import { ignoreNotRunning, type Lifecycle } from '../agents/lifecycle.ts';
 import { prepareWorkdir, sharedWorktreeId, sharesWorktree } from '../agents/placement.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
 import { firstAgentOfMember } from '../agents/queries/run-agents.ts';
+import { isLive } from '../agents/records.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import type { ActorHelp } from '../feature.ts';
@@ -101,10 +102,7 @@ export class Launcher {
     });
     if (memberKind(member) === 'acp' && takes_prompts) return;
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);
-    await this.#lifecycle.stopAndWait(find, SERVICE, sharedLimits.stop_grace_ms).catch((error: unknown) => {
-      // It has ended in the meantime.
-      if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
-    });
+    await this.#lifecycle.stopAndWait(find, SERVICE, sharedLimits.stop_grace_ms).catch(ignoreNotRunning);
     const is_still_live = await store.read(async (reader) => isLive(await find(reader)));
     // This is not a Problem, so the outbox tries again later.
     if (is_still_live) throw new Error(`session ${agent.session_id} has not ended yet`);
@@ -246,8 +244,4 @@ async function buildPrompt(
 function assertInputFits(input: object): void {
   if (Buffer.byteLength(JSON.stringify(input)) > limits.step_input_bytes_max)
     throw problems.stepInputTooLarge();
-}
-
-function isLive(row: AgentRow): boolean {
-  return row.session_state === 'starting' || row.session_state === 'running';
 }
