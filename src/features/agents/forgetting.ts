@@ -105,13 +105,15 @@ export class Forgetting {
           'its node did not answer when the agent was forgotten',
         );
     }
+    // Without the command lines, which may contain secrets: audit records cannot be deleted.
+    const leftovers = left_behind.leftovers.map(({ pid }) => pid);
     await audit.record(tx, {
       event: 'agent_forgotten',
       agent_id: row.id,
       user_id: caller.user_id,
       ip: caller.ip,
       workdir: row.workdir,
-      details: { name: row.name, left_behind },
+      details: { name: row.name, left_behind: { ...left_behind, leftovers } },
     });
     return left_behind;
   }

@@ -451,6 +451,22 @@ describe('forgetting', () => {
     expect((await fixture.agents.list(ANA, {}, {})).items).toEqual([]);
   });
 
+  test('records the processes that were left running without their command lines', async () => {
+    const { id, session_id } = await fixture.create({ on_exit: 'keep', start: true });
+    const leftovers = [{ pid: 4711, command: 'serve --key secret' }];
+    const end = ended(0);
+    if (end.kind === 'ended') end.end.leftovers = leftovers;
+    node.sendFact(session_id!, end);
+    await fixture.until(id, 'completed');
+    leave();
+    expect(await fixture.forgetting.forget(ANA, id)).toMatchObject({ leftovers });
+    const record = await fixture.store.read((reader) =>
+      reader.get(reader.sql.selectFrom('audit').select('details').where('event', '=', 'agent_forgotten')),
+    );
+    expect(JSON.parse(record!.details)).toMatchObject({ left_behind: { leftovers: [4711] } });
+    expect(record!.details).not.toContain('secret');
+  });
+
   test('also ends a session that only the node knows', async () => {
     const agent = await fixture.create();
     leave();
