@@ -16,8 +16,9 @@ let holder: ActorsFixture['withSharedSecret'];
 beforeEach(async () => {
   opened = await openActorsFixture({} as never, ({ fixture, facts, timers, publisher }) => {
     const { store, clock, audit, idempotency } = fixture;
-    const mailbox = new Mailbox({ store, clock, facts, timers, audit, publisher, actor_calls: true });
-    const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
+    const deps = { store, clock, timers, audit, idempotency };
+    const mailbox = new Mailbox({ ...deps, facts, publisher, actor_calls: true });
+    const triggers = new Triggers(deps, mailbox);
     const transactions = new ActorTransactions(store);
     return {
       ...mailMethods(store, transactions, mailbox),

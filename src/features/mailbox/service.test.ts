@@ -1,5 +1,6 @@
 /** Mail between actors: rights, storage, and delivery exactly once. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { ANA, BEN, SOON } from '../../testing/features-fixture.ts';
 import { signIn, signOut } from '../../testing/sign-in.ts';
 import { ACP_AGENT, addRun, changeRun, specWith } from '../../testing/team-runs.ts';
@@ -62,13 +63,17 @@ const inbox = (actor_id: string, by = CAT, request = {}) =>
   fixture.mailbox.inbox(by, actor_id, { run_id: run.id, ...request }, NEVER);
 const ids = (mail: Mail[]) => mail.map(({ id }) => id);
 /** Mail of an agent, as its own calls send it. */
-const post = (from: string, to: string, more: { run_attempt?: number; key?: string } = {}) =>
+const post = (
+  from: string,
+  to: string,
+  more: { run_attempt?: number; key?: string; payload?: object } = {},
+) =>
   fixture.store.write(async (tx) =>
     fixture.mailbox.post(tx, {
       run: (await findRun(tx, run.id))!,
       from_actor_id: at(from),
       to_actor_id: at(to),
-      payload: { say: 'hello' },
+      payload: { say: 'hello', ...more.payload },
       idempotency_key: more.key ?? null,
       ...(more.run_attempt !== undefined && { run_attempt: more.run_attempt }),
     }),
@@ -117,6 +122,22 @@ test('naming a message to an agent acknowledges it if agents cannot call the pla
   expect(await fixture.mailbox.get(CAT, num)).toMatchObject({ status: 'acknowledged', ...times });
   expect(await name('prm_2')).toBe(null);
   await fixture.advanceClock(limits.mail_unacknowledged_ms);
+  expect((await currentRun()).attention).toBe(null);
+});
+
+test('mail that is unacknowledged when actor calls are turned off counts as acknowledged, and needs nobody', async () => {
+  const { num } = await post('lead', 'robot');
+  await fixture.store.write(async (tx) => {
+    await fixture.mailbox.pendingMail(tx, run, at('robot'), 'prm_1');
+    await fixture.mailbox.promptSent(tx, run, at('robot'), 'prm_1');
+  });
+  await fixture.close();
+  fixture.actor_calls = false;
+  await fixture.open();
+  await fixture.advanceClock(limits.mail_unacknowledged_ms);
+  await vi.waitFor(async () => {
+    expect(await fixture.mailbox.get(CAT, num)).toMatchObject({ status: 'acknowledged' });
+  }, SOON);
   expect((await currentRun()).attention).toBe(null);
 });
 
@@ -202,21 +223,31 @@ test('an actor acknowledges only its own mail, and an agent only that of its run
   expect(await ack('plain')).toMatchObject({ status: 'acknowledged' });
 });
 
-test('ten sends with one key are one message, even concurrently and after its acknowledgement', async () => {
-  const ten = await Promise.all(Array.from({ length: 10 }, () => send('lead', 'helper', { key: 'k' })));
-  expect(new Set(ids(ten)).size).toBe(1);
-  await fixture.mailbox.ack(CAT, ten[0]!.id);
-  expect(await send('lead', 'helper', { key: 'k' })).toMatchObject({
-    id: ten[0]!.id,
-    status: 'acknowledged',
-  });
+test('ten sends of an agent with one key are one message, even concurrently and after its acknowledgement', async () => {
+  const ten = await Promise.all(Array.from({ length: 10 }, () => post('robot', 'helper', { key: 'k' })));
+  const { num } = ten[0]!;
+  expect(new Set(ten.map((row) => row.num)).size).toBe(1);
+  await fixture.mailbox.ack(CAT, num);
+  expect(await post('robot', 'helper', { key: 'k' })).toMatchObject({ num, status: 'acknowledged' });
   expect(await inbox('helper', CAT, { status: 'all' })).toHaveLength(1);
   const reused = 'idempotency key reused with a different request';
-  await expect(send('lead', 'helper', { key: 'k', payload: { n: 2 } })).rejects.toThrow(reused);
-  await expect(send('lead', 'robot', { key: 'k' })).rejects.toThrow(reused);
-  // Keys are scoped to their sender, and to the person who sends as that actor.
-  expect((await send('lead', 'helper', { key: 'k', by: BEN })).id).not.toBe(ten[0]!.id);
-  expect((await send('helper', 'helper', { key: 'k' })).id).not.toBe(ten[0]!.id);
+  await expect(post('robot', 'helper', { key: 'k', payload: { n: 2 } })).rejects.toThrow(reused);
+  await expect(post('robot', 'plain', { key: 'k' })).rejects.toThrow(reused);
+  // Keys are scoped to their sender.
+  expect((await post('plain', 'helper', { key: 'k' })).num).not.toBe(num);
+});
+
+test('the response to a send of a person is stored with the message, for a day', async () => {
+  const request = new Uint8Array(32);
+  await fixture.idempotency.begin(CAT, 'k', request);
+  const mail = await send('lead', 'helper', { key: 'k' });
+  await fixture.close();
+  await fixture.open();
+  const stored = { status: 201, location: `/api/actor/mailbox/${mail.id}`, body: mail };
+  expect(await fixture.idempotency.begin(CAT, 'k', request)).toEqual({ stored });
+  fixture.clock.advance(sharedLimits.idempotency_keep_ms);
+  expect(await fixture.idempotency.begin(CAT, 'k', request)).toHaveProperty('first');
+  expect((await send('lead', 'helper', { key: 'k' })).id).not.toBe(mail.id);
 });
 
 test('payloads and the mail of a run are limited', async () => {

@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { decide } from '../../core/policy.ts';
 import { isFault, problems } from '../../core/problem.ts';
+import type { IdempotencyKeys } from '../../server/idempotency.ts';
 import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
@@ -51,6 +52,7 @@ export interface MailboxOptions {
   facts: Facts;
   timers: Timers;
   audit: Audit;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention' | 'publishMail'>;
   /** Whether agents can call the plane. */
   actor_calls: boolean;
@@ -67,6 +69,7 @@ export interface NewMail {
   /** The attempt of the run to which the sender belongs; absent: the current one. */
   run_attempt?: number;
   message_num?: number | null;
+  /** Belongs to the sender for as long as the message exists; see `post`. */
   idempotency_key?: string | null;
   /** Who sends it, for the audit log; absent: not recorded there. */
   by?: Commander | undefined;
@@ -98,9 +101,13 @@ export class Mailbox {
 
   // --- people ---------------------------------------------------------------------------------------------------------
 
-  /** Sends a message as an actor that the caller may act as. Idempotent by key, and throws like `post`. */
+  /**
+   * Sends a message as an actor that the caller may act as. Throws like `post`. The response is stored with the message, for a
+   * day, so a repeated request does not send it again.
+   */
   send(caller: Caller, sent: SendMail, idempotency_key: string | null): Promise<Mail> {
-    return this.#options.store.write(async (tx) => {
+    const { store, idempotency } = this.#options;
+    return store.write(async (tx) => {
       const { team, run } = await requireRun(tx, caller, 'team.work', sent.run_id);
       const { actor_id } = await resolveInRun(tx, caller, team, run, sent.from_actor_id);
       const to_actor_id = (await actorOfRun(tx, team, run, sent.to_actor_id)).actor_id;
@@ -111,11 +118,14 @@ export class Mailbox {
         from_actor_id: actor_id,
         to_actor_id,
         payload,
-        // Several people may send as the same actor.
-        idempotency_key: idempotency_key && `${user_id} ${idempotency_key}`,
         by: { user_id, ip, actor_id },
       });
-      return toMail(row);
+      const mail = toMail(row);
+      if (idempotency_key !== null) {
+        const answer = { status: 201, location: `/api/actor/mailbox/${mail.id}`, body: mail };
+        await idempotency.storeWith(tx, caller, idempotency_key, answer);
+      }
+      return mail;
     });
   }
 
@@ -324,12 +334,16 @@ export class Mailbox {
     return this.#options.publisher.addAttention(tx, run, reason);
   }
 
-  /** An agent was notified, and has not acknowledged the mail for too long. */
+  /**
+   * An agent was notified, and has not acknowledged the mail for too long. If agents can no longer call the plane, the
+   * notification counts as the acknowledgement.
+   */
   async overdue(tx: Tx, mail_num: number): Promise<void> {
     const row = await findMail(tx, mail_num);
     const run = row && (await runOfNum(tx, row.run_num));
     if (!run || row.status !== 'delivered' || isRunOver(run)) return;
-    await this.addAttention(tx, run, unacknowledgedText(row));
+    if (!this.#options.actor_calls) await this.#acknowledge(tx, row, run);
+    else await this.addAttention(tx, run, unacknowledgedText(row));
   }
 
   /** Turns unacknowledged mail of earlier attempts of the run into dead letters. */

@@ -6,7 +6,6 @@
 import { newId } from '../../base/ids.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { Problem, problems } from '../../core/problem.ts';
-import type { IdempotencyKeys } from '../../server/idempotency.ts';
 import type { Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
@@ -38,9 +37,7 @@ export interface SetTrigger extends Schedule {
   payload: Record<string, unknown>;
 }
 
-export interface TriggersOptions extends Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit'> {
-  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
-}
+export type TriggersOptions = Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit' | 'idempotency'>;
 
 export class Triggers {
   readonly #options: TriggersOptions;

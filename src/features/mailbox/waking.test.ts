@@ -380,12 +380,13 @@ test('after any repetition or interruption, each message is in the inbox once, a
   for (let round = 0; round < 8; round++) {
     const burst = Array.from({ length: 1 + (round % 3) }, () => ++n);
     for (const k of burst) {
-      const letter = { run_id: run.id, from_actor_id: 'lead', to_actor_id: 'robot', payload: { k } };
+      const actors = { from_actor_id: at('lead'), to_actor_id: at('robot') };
+      const letter = { run, ...actors, payload: { k }, idempotency_key: `k${k}` };
       const ten = await Promise.all(
-        Array.from({ length: 10 }, () => fixture.mailbox.send(ANA, letter, `k${k}`)),
+        Array.from({ length: 10 }, () => fixture.store.write((tx) => fixture.mailbox.post(tx, letter))),
       );
-      expect(new Set(ten.map(({ id }) => id)).size).toBe(1);
-      sent.push(ten[0]!.id);
+      expect(new Set(ten.map(({ num }) => num)).size).toBe(1);
+      sent.push(ten[0]!.num);
       if (round % 2 === 1) {
         await fixture.close();
         await fixture.open();
