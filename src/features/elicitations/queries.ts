@@ -97,19 +97,19 @@ export function pendingElicitations(
   return reader.all(pending(reader, agent_num, session_num));
 }
 
-/** Deletes the agent's elicitations that ended without an answer, except for the newest `keep`. */
-export async function deleteWithdrawnElicitations(tx: Tx, agent_num: number, keep: number): Promise<void> {
-  const withdrawn = tx.sql
+/** Deletes the agent's elicitations that ended without an answer of anyone, except for the newest `keep`. */
+export async function deleteUnansweredElicitations(tx: Tx, agent_num: number, keep: number): Promise<void> {
+  const unanswered = tx.sql
     .selectFrom('elicitations')
     .select('num')
     .where('agent_num', '=', agent_num)
-    .where('status', '=', 'cancelled')
+    .where('status', 'in', ['cancelled', 'expired'])
     .where('answered_by', 'is', null)
-    .where('delivery', 'is', null);
-  const newest = await tx.get(withdrawn.orderBy('num', 'desc').limit(1).offset(keep));
+    .where(({ or, eb }) => or([eb('delivery', 'is', null), eb('delivery', '<>', 'queued')]));
+  const newest = await tx.get(unanswered.orderBy('num', 'desc').limit(1).offset(keep));
   if (!newest) return;
   await tx.run(
-    tx.sql.deleteFrom('elicitations').where('num', 'in', withdrawn.where('num', '<=', newest.num)),
+    tx.sql.deleteFrom('elicitations').where('num', 'in', unanswered.where('num', '<=', newest.num)),
   );
 }
 

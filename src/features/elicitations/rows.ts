@@ -10,7 +10,7 @@ import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { limits } from '../reviews/limits.ts';
 import {
-  deleteWithdrawnElicitations,
+  deleteUnansweredElicitations,
   type ElicitationRow,
   findElicitation,
   incompleteElicitations,
@@ -124,9 +124,9 @@ export async function abandonElicitations(
   }
 }
 
-/** Deletes all but the newest that were withdrawn before an answer. */
+/** Deletes all but the newest that ended without an answer. */
 export function deleteOldElicitations(tx: Tx, agent_num: number): Promise<void> {
-  return deleteWithdrawnElicitations(tx, agent_num, limits.withdrawn_requests_max);
+  return deleteUnansweredElicitations(tx, agent_num, limits.unanswered_requests_max);
 }
 
 /** Ends an elicitation in the caller's transaction and publishes it. */

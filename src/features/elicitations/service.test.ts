@@ -411,7 +411,7 @@ test('lists are newest first, in pages', async () => {
   expect(second.next_cursor).toBeUndefined();
 });
 
-test('old requests that were withdrawn are deleted after requests of any kind', async () => {
+test('old requests that were withdrawn or have expired are deleted after requests of any kind', async () => {
   const { acp } = await prompted();
   elicit(acp, 'withdrawn');
   const [withdrawn] = await elicitations(1);
@@ -419,8 +419,9 @@ test('old requests that were withdrawn are deleted after requests of any kind', 
   await vi.waitFor(async () => expect((await get(withdrawn!.id)).status).toBe('cancelled'), SOON);
   await fixture.store.write(async (tx) => {
     const { num: _, ...row } = (await tx.get(tx.sql.selectFrom('elicitations').selectAll()))!;
-    for (let n = 1; n <= reviewLimits.withdrawn_requests_max; n++) {
-      await tx.run(tx.sql.insertInto('elicitations').values({ ...row, id: `eli_${n}` }));
+    for (let n = 1; n <= reviewLimits.unanswered_requests_max; n++) {
+      const expired = n % 2 === 0 && ({ status: 'expired', delivery: 'written' } as const);
+      await tx.run(tx.sql.insertInto('elicitations').values({ ...row, id: `eli_${n}`, ...expired }));
     }
     const session = (await findSession(tx, acp.session_id))!;
     const state = await loadAcpState(tx, session.num);
@@ -429,7 +430,7 @@ test('old requests that were withdrawn are deleted after requests of any kind', 
   });
   acp.requestPermission('next');
   await vi.waitFor(
-    async () => expect(await rowsOf('elicitations')).toHaveLength(reviewLimits.withdrawn_requests_max),
+    async () => expect(await rowsOf('elicitations')).toHaveLength(reviewLimits.unanswered_requests_max),
     SOON,
   );
   await expect(get(withdrawn!.id)).rejects.toThrow('elicitation not found');

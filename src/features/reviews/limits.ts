@@ -6,8 +6,8 @@ export const limits = {
   pending_tool_calls_chars_max: 2 * MIB,
   /** A shortened tool call. The agent's log has all of it. */
   short_tool_call_chars_max: 16 * KIB,
-  /** Reviews, and elicitations, of one agent that were withdrawn before an answer. Older ones are deleted. */
-  withdrawn_requests_max: 200,
-  /** Withdrawn ones are deleted after this many requests of a session, because finding them takes time. */
+  /** Reviews, and elicitations, of one agent that were withdrawn or expired before an answer. Older ones are deleted. */
+  unanswered_requests_max: 200,
+  /** They are deleted after this many requests of a session, because finding them takes time. */
   requests_per_cleanup: 100,
 } as const;

@@ -118,18 +118,18 @@ export async function pendingToolCallChars(
   return (await reader.all(lengths)).reduce((sum, { chars }) => sum + chars, 0);
 }
 
-/** Deletes the agent's reviews that ended without an answer, except for the newest `keep`. */
-export async function deleteWithdrawnReviews(tx: Tx, agent_num: number, keep: number): Promise<void> {
-  const withdrawn = tx.sql
+/** Deletes the agent's reviews that ended without an answer of anyone, except for the newest `keep`. */
+export async function deleteUnansweredReviews(tx: Tx, agent_num: number, keep: number): Promise<void> {
+  const unanswered = tx.sql
     .selectFrom('reviews')
     .select('num')
     .where('agent_num', '=', agent_num)
-    .where('status', '=', 'cancelled')
+    .where('status', 'in', ['cancelled', 'expired'])
     .where('answered_by', 'is', null)
-    .where('delivery', 'is', null);
-  const newest = await tx.get(withdrawn.orderBy('num', 'desc').limit(1).offset(keep));
+    .where(({ or, eb }) => or([eb('delivery', 'is', null), eb('delivery', '<>', 'queued')]));
+  const newest = await tx.get(unanswered.orderBy('num', 'desc').limit(1).offset(keep));
   if (!newest) return;
-  await tx.run(tx.sql.deleteFrom('reviews').where('num', 'in', withdrawn.where('num', '<=', newest.num)));
+  await tx.run(tx.sql.deleteFrom('reviews').where('num', 'in', unanswered.where('num', '<=', newest.num)));
 }
 
 /** Answers of one session that are not delivered yet. */

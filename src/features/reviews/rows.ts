@@ -8,7 +8,7 @@ import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { limits } from './limits.ts';
 import {
-  deleteWithdrawnReviews,
+  deleteUnansweredReviews,
   findReview,
   insertReview,
   pendingReviews,
@@ -81,7 +81,7 @@ export async function withdrawReviews(transaction: AcpTransaction, id: RequestId
   const { tx, agent, session, core } = transaction;
   const request_id = JSON.stringify(id);
   for (const row of await pendingReviews(tx, agent.num, session.num, request_id)) {
-    await closeWithdrawn(core, tx, row);
+    await closeUnanswered(core, tx, row, { status: 'cancelled' });
   }
   for (const row of await queuedReviews(tx, session.num)) {
     if (row.request_id !== request_id) continue;
@@ -98,7 +98,9 @@ export async function abandonReviews(
   agent_num: number,
   session_num: number,
 ): Promise<void> {
-  for (const row of await pendingReviews(tx, agent_num, session_num)) await closeWithdrawn(core, tx, row);
+  for (const row of await pendingReviews(tx, agent_num, session_num)) {
+    await closeUnanswered(core, tx, row, { status: 'cancelled' });
+  }
   await deleteOldReviews(tx, agent_num);
   for (const row of await queuedReviews(tx, session_num)) {
     await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
@@ -106,18 +108,25 @@ export async function abandonReviews(
   }
 }
 
-/** Nobody has to decide any more, so the review no longer needs all of the tool call. */
-async function closeWithdrawn(core: AgentCore, tx: Tx, row: ReviewRow): Promise<void> {
+/**
+ * Ends a review that nobody answered. Nobody has to decide any more, so it no longer needs all of the tool call. See
+ * `closeReview`.
+ */
+export async function closeUnanswered(
+  core: AgentCore,
+  tx: Tx,
+  row: ReviewRow,
+  changes: Parameters<typeof updateReview>[2],
+): Promise<void> {
   const { tool_call } = row;
-  const changes = tool_call.length > limits.short_tool_call_chars_max && {
-    tool_call: shortened(JSON.parse(tool_call)),
-  };
-  await closeReview(core, tx, row, { status: 'cancelled', ...changes });
+  const is_long = tool_call.length > limits.short_tool_call_chars_max;
+  const short = is_long && { tool_call: shortened(JSON.parse(tool_call)) };
+  await closeReview(core, tx, row, { ...changes, ...short });
 }
 
-/** Deletes all but the newest that were withdrawn before an answer. */
+/** Deletes all but the newest that ended without an answer. */
 export function deleteOldReviews(tx: Tx, agent_num: number): Promise<void> {
-  return deleteWithdrawnReviews(tx, agent_num, limits.withdrawn_requests_max);
+  return deleteUnansweredReviews(tx, agent_num, limits.unanswered_requests_max);
 }
 
 /** Ends a review in the caller's transaction, and publishes it. */

@@ -321,7 +321,8 @@ test('an answer that reached its agent while the plane was down is not reported 
   expect(await get(review!.id)).toMatchObject({ status: 'answered', delivery: 'written' });
 });
 
-test('requests that are too large together are shortened and say so, also once they are withdrawn', async () => {
+test('requests that are too large together are shortened and say so, also once they are withdrawn or expire', async () => {
+  fixture.review_timeout_ms = 60_000;
   const { acp } = await prompted();
   const large = { toolCallId: 'c1', title: 'Run', rawInput: { command: 'ls' }, content: 'x'.repeat(900_000) };
   for (let n = 0; n < 3; n++) acp.requestPermission(n, [option('y', 'allow_once')], '', { toolCall: large });
@@ -334,9 +335,13 @@ test('requests that are too large together are shortened and say so, also once t
   expect((await get(stored[0]!.id)).tool_call).toEqual(shortened);
   acp.requestPermission(3, [option('y', 'allow_once')], '', { toolCall: large });
   expect((await reviews(4))[3]!.tool_call).toEqual(large);
+  await fixture.advanceClock(60_000);
+  await vi.waitFor(async () => {
+    expect(await get(stored[1]!.id)).toMatchObject({ status: 'expired', tool_call: shortened });
+  }, SOON);
 });
 
-test('old requests that were withdrawn are deleted; answered and pending ones are kept', async () => {
+test('old requests that were withdrawn or have expired are deleted; answered and pending ones are kept', async () => {
   const { acp } = await prompted();
   for (const id of ['answered', 'withdrawn', 'pending']) acp.requestPermission(id);
   const [answered, withdrawn, pending] = await reviews(3);
@@ -347,8 +352,9 @@ test('old requests that were withdrawn are deleted; answered and pending ones ar
     const { num: _, ...row } = (await tx.get(
       tx.sql.selectFrom('reviews').selectAll().where('id', '=', withdrawn!.id),
     ))!;
-    for (let n = 1; n <= limits.withdrawn_requests_max; n++) {
-      await tx.run(tx.sql.insertInto('reviews').values({ ...row, id: `rev_${n}` }));
+    for (let n = 1; n <= limits.unanswered_requests_max; n++) {
+      const expired = n % 2 === 0 && ({ status: 'expired', delivery: 'written' } as const);
+      await tx.run(tx.sql.insertInto('reviews').values({ ...row, id: `rev_${n}`, ...expired }));
     }
     const session = (await findSession(tx, acp.session_id))!;
     const state = await loadAcpState(tx, session.num);
@@ -361,18 +367,16 @@ test('old requests that were withdrawn are deleted; answered and pending ones ar
       );
     return (await fixture.store.read(query)).map(({ id }) => id);
   };
+  const unanswered = async () => [...(await idsOf('cancelled')), ...(await idsOf('expired'))];
   // Any request counts.
   acp.send({ kind: 'request', id: 'next', method: 'fs/read_text_file', params: {} });
-  await vi.waitFor(
-    async () => expect(await idsOf('cancelled')).toHaveLength(limits.withdrawn_requests_max),
-    SOON,
-  );
-  expect(await idsOf('cancelled')).not.toContain(withdrawn!.id);
+  await vi.waitFor(async () => expect(await unanswered()).toHaveLength(limits.unanswered_requests_max), SOON);
+  expect(await unanswered()).not.toContain(withdrawn!.id);
   expect(await idsOf('pending')).toEqual([pending!.id]);
   expect(await idsOf('answered')).toEqual([answered!.id]);
   fixture.node.end(acp.session_id, 0);
   await vi.waitFor(async () => expect(await idsOf('pending')).toEqual([]), SOON);
-  expect(await idsOf('cancelled')).toHaveLength(limits.withdrawn_requests_max);
+  expect(await unanswered()).toHaveLength(limits.unanswered_requests_max);
 });
 
 test('requests with the same id are separate, until the agent withdraws the id', async () => {

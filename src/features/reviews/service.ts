@@ -22,7 +22,7 @@ import { type Actor, resolveActor } from '../teams/participants.ts';
 import { markDelivered, pageOfRequests } from './agent-requests.ts';
 import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
 import { awaitLeader, getRole, passToHumans, type ReviewRouting } from './routing.ts';
-import { closeReview, publishReview } from './rows.ts';
+import { closeReview, closeUnanswered, publishReview } from './rows.ts';
 import {
   assertMayDecide,
   type Decision,
@@ -296,7 +296,7 @@ export class Reviews {
           const review = { review_id: row.id, answered_by: null };
           transaction.respond(JSON.parse(row.request_id), { result }, review);
           const { stdin_end } = transaction;
-          await closeReview(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
+          await closeUnanswered(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
           transaction.publishAtEnd();
           return true;
         });
