@@ -245,6 +245,11 @@ export const problems = {
     'worker_review_to_worker',
     'worker-originated permission review cannot route to worker',
   ),
+  leaderCannotAnswer: fixed(
+    'invalid',
+    'leader_cannot_answer',
+    'the leader is an agent, which cannot answer without internal_grpc.enabled; route the review to a person',
+  ),
   ownReview: fixed('invalid', 'own_review', 'a leader cannot answer its own permission review'),
   optionMismatch: fixed('invalid', 'option_id_mismatch', 'option_id does not match the decision'),
   unknownAuthMethod: fixed('invalid', 'unknown_method_id', 'unknown method_id'),

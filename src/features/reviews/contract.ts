@@ -129,7 +129,7 @@ export const reviewRoutes = {
     tag: 'Reviews',
     summary: 'Route a permission review to another actor',
     description:
-      'To a person who may answer it (`user:<username>`), or to the leader of its team (`leader`). Everyone who may answer can still do so. The leader of a team is notified by mail. If it does not answer in time, the review goes to all people.',
+      'To a person who may answer it (`user:<username>`), or to the leader of its team (`leader`). Everyone who may answer can still do so. The leader of a team is notified by mail. If it does not answer in time, the review goes to all people. A leader that is an agent can answer only with `internal_grpc.enabled`.',
     body: z.object({ to_actor_id: bounded(limits.actor_id_chars_max) }),
     unknown_fields: 'ignored',
     answers: { 200: reviewRecord },
@@ -140,6 +140,7 @@ export const reviewRoutes = {
       'notAllowed',
       'workerReviewToWorker',
       'ownReview',
+      'leaderCannotAnswer',
     ],
   }),
 };

@@ -8,6 +8,6 @@ export const limits = {
   short_tool_call_chars_max: 16 * KIB,
   /** Reviews, and elicitations, of one agent that were withdrawn or expired before an answer. Older ones are deleted. */
   unanswered_requests_max: 200,
-  /** They are deleted after this many requests of a session, because finding them takes time. */
+  /** Unanswered ones are deleted after this many requests of a session, because finding them takes time. */
   requests_per_cleanup: 100,
 } as const;

@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
 import type { AgentCore } from '../agents/core.ts';
 import type { Participants } from '../teams/participants.ts';
-import { memberKind } from '../teams/rules/team.ts';
+import { type Member, memberKind } from '../teams/rules/team.ts';
 import { type ReviewRow, updateReview } from './queries.ts';
 import type { ReviewNotice, ReviewRole } from './rules.ts';
 
@@ -38,10 +38,12 @@ export function getRole(participants: Participants | null, { member_id }: Member
   return member_id === participants.spec.leader_member_id ? 'leader' : 'worker';
 }
 
-/**
- * The route of the agent's new review. `routed_to` is null for people. `actor_calls`: whether agents can call the plane;
- * a leader with an agent can answer only then.
- */
+/** Whether the member can answer reviews. `actor_calls`: whether agents can call the plane. */
+export function canAnswer(member: Member, actor_calls: boolean): boolean {
+  return actor_calls || memberKind(member) === 'outside';
+}
+
+/** The route of the agent's new review. `routed_to` is null for people. `actor_calls`: see `canAnswer`. */
 export function firstRoute(
   participants: Participants | null,
   agent: Membership,
@@ -51,10 +53,12 @@ export function firstRoute(
   const { team, spec } = participants;
   const asks_leader = spec.review_route === 'leader' && getRole(participants, agent) === 'worker';
   const leader = spec.members.find(({ member_id }) => member_id === spec.leader_member_id);
-  const can_answer = leader !== undefined && (actor_calls || memberKind(leader) === 'outside');
   return {
     origin_actor_id: memberActorId(agent.member_id, team.id),
-    routed_to: asks_leader && can_answer ? memberActorId(leader.member_id, team.id) : null,
+    routed_to:
+      asks_leader && leader && canAnswer(leader, actor_calls)
+        ? memberActorId(leader.member_id, team.id)
+        : null,
   };
 }
 

@@ -21,7 +21,7 @@ import { BY_OPERATOR } from '../audit/rules/audit.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { markDelivered, pageOfRequests } from './agent-requests.ts';
 import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
-import { awaitLeader, getRole, passToHumans, type ReviewRouting } from './routing.ts';
+import { awaitLeader, canAnswer, getRole, passToHumans, type ReviewRouting } from './routing.ts';
 import { closeReview, closeUnanswered, publishReview } from './rows.ts';
 import {
   assertMayDecide,
@@ -130,7 +130,10 @@ export class Reviews {
     return answered;
   }
 
-  /** Routes it to a person or to the team's leader; everyone who may answer can still do so. Throws `unknown actor: <id>`. */
+  /**
+   * Routes it to a person or to the team's leader; everyone who may answer can still do so. Throws `unknown actor: <id>`, and
+   * `leader_cannot_answer` for an agent while agents cannot call the plane.
+   */
   route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
     const { store } = this.#core;
     return store.write(async (tx) => {
@@ -245,6 +248,8 @@ export class Reviews {
       username === null && participants !== null ? await resolveActor(tx, participants, route_to) : null;
     const to_actor_id = target === null ? await requireHuman(tx, row, route_to, username) : target.actor_id;
     const route = routeTo(getRole(participants, row), roleOfActor(target));
+    if (target?.kind === 'member' && !canAnswer(target.member, this.#core.actor_calls))
+      throw problems.leaderCannotAnswer();
     // The time limit stays the same, so that routing the review again does not extend it.
     if (to_actor_id === row.routed_to) return toReview(row);
     await updateReview(tx, row.num, { route, routed_to: to_actor_id });

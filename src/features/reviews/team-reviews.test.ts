@@ -101,7 +101,7 @@ test('with review_route leader, a worker’s review goes to the leader, who is n
   await fixture.expectSameState(agent_id);
 });
 
-test('a review goes to people at once if the leader is an agent and agents cannot call the plane', async () => {
+test('a review goes to people at once, and only to them, if the leader is an agent and agents cannot call the plane', async () => {
   await fixture.close();
   fixture.actor_calls = false;
   await fixture.open();
@@ -110,6 +110,9 @@ test('a review goes to people at once if the leader is an agent and agents canno
   await team({ review_route: 'leader', members });
   const { review } = await request('hand');
   expect(review).toMatchObject({ origin_actor_id: 'hand@team_x', routed_to: null });
+  const to_leader = fixture.reviews.route(ANA, review.id, 'leader');
+  await expect(to_leader).rejects.toMatchObject({ code: 'leader_cannot_answer' });
+  expect(await get(review.id)).toMatchObject({ route: 'human', routed_to: null });
   expect(fixture.notices).toEqual([]);
 });
 
