@@ -6,17 +6,29 @@ import { allRunsQuery, type ListedRunRecord } from './all-runs.ts';
 import type { AgentRecord } from './queries.ts';
 
 type NamedRun = Pick<ListedRunRecord, 'id' | 'number' | 'team_name'>;
+type Member = Pick<AgentRecord, 'run_id' | 'labels'>;
 
 /** The names of runs by id, such as `shop #2`. */
 export type RunNames = ReadonlyMap<string, string>;
 
-export function nameRuns(runs: readonly NamedRun[]): RunNames {
-  return new Map(runs.map(({ id, number, team_name }) => [id, escapeHidden(`${team_name} #${number}`)]));
+/**
+ * Names the runs, and those of the agents. Runs that are not listed get their names from the labels with which svc creates
+ * the agents of a run; their team may have been renamed since.
+ */
+export function nameRuns(runs: readonly NamedRun[], agents: readonly Member[]): RunNames {
+  const names = new Map<string, string>();
+  for (const { run_id, labels } of agents) {
+    if (run_id === null) continue;
+    const { team, run } = labels;
+    names.set(run_id, team && run ? escapeHidden(`${team} #${run}`) : 'Run');
+  }
+  for (const { id, number, team_name } of runs) names.set(id, escapeHidden(`${team_name} #${number}`));
+  return names;
 }
 
-/** The names of the runs of agents, as far as the runs are among the newest ones. Reads these only if an agent has a run. */
-export function useRunNames(agents: readonly Pick<AgentRecord, 'run_id'>[]): RunNames {
+/** The names of the runs of agents. Reads the newest runs, but only if an agent has a run. */
+export function useRunNames(agents: readonly Member[]): RunNames {
   const enabled = agents.some(({ run_id }) => run_id !== null);
   const { data } = useInfiniteQuery({ ...allRunsQuery, enabled });
-  return useMemo(() => nameRuns(data?.pages.flatMap(({ items }) => items) ?? []), [data]);
+  return useMemo(() => nameRuns(data?.pages.flatMap(({ items }) => items) ?? [], agents), [data, agents]);
 }

@@ -115,7 +115,7 @@ const AgentRow = memo(function AgentRow({
   agent: AgentRecord;
   item: WaitingItem | undefined;
   unread: boolean;
-  /** Undefined if it has no run, or the name of its run is not known. */
+  /** Undefined if it has no run. */
   run_name: string | undefined;
 }) {
   const tinted = useTint<HTMLTableRowElement>(agentState(agent));
