@@ -75,6 +75,12 @@ export async function isTeamKey(reader: Reader, key: string): Promise<boolean> {
   );
 }
 
+/** The keys that begin with two letters. Keys have at most five. */
+async function teamKeysFrom(reader: Reader, start: string): Promise<string[]> {
+  const keys = reader.sql.selectFrom('teams').select('key').where('key', '>=', start);
+  return (await reader.all(keys.where('key', '<=', `${start}ZZZ`))).map(({ key }) => key);
+}
+
 export async function deleteTeam(tx: Tx, num: number): Promise<void> {
   await tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
 }
@@ -87,12 +93,12 @@ export async function putHumans(tx: Tx, team_num: number, user_ids: readonly str
   await tx.run(tx.sql.insertInto('team_humans').values(rows));
 }
 
-/** Inserts a team; without a `key`, with one that is derived from its name. Returns its num. */
+/** Inserts a team; without a `key`, with one that is derived from its name (see `deriveTeamKey`). Returns its num. */
 export async function insertTeam(
   tx: Tx,
   row: Omit<Insertable<Tables['teams']>, 'key'> & { key?: string | undefined },
 ): Promise<number> {
-  const key = row.key ?? (await deriveTeamKey(row.name, (taken) => isTeamKey(tx, taken)));
+  const key = row.key ?? (await deriveTeamKey(row.name, (start) => teamKeysFrom(tx, start)));
   return (await tx.get(
     tx.sql
       .insertInto('teams')

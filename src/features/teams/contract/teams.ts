@@ -87,6 +87,7 @@ export const teamRoutes = {
       'noLocalNode',
       'teamExists',
       'teamKeyExists',
+      'teamKeysTaken',
     ],
     idempotent: true,
   }),
