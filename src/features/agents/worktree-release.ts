@@ -40,13 +40,17 @@ export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boo
   return { ...nothing, branch_kept: { branch, reason: kept_because } };
 }
 
-/** Why the folder is not this agent's to release, and whether other agents share it; null if it is. */
+/**
+ * Why the folder is not this agent's to release, and whether other agents share it; null if it is. `deleted`: the nums of the
+ * agents that do not count, because they are deleted together.
+ */
 export async function whyOfOthers(
   core: AgentCore,
   row: AgentRow,
+  deleted: ReadonlySet<number> = new Set([row.num]),
 ): Promise<{ reason: string; is_shared: boolean } | null> {
   const sharing = await core.store.read(async (reader) =>
-    (await agentsOfWorktree(reader, row.node_id, row.workdir)).filter(({ num }) => num !== row.num),
+    (await agentsOfWorktree(reader, row.node_id, row.workdir)).filter(({ num }) => !deleted.has(num)),
   );
   if (sharing.length > 0) {
     return { reason: `other agents use it: ${sharing.map(({ id }) => id).join(', ')}`, is_shared: true };

@@ -14,7 +14,7 @@ import { type AgentRow, findAgent } from '../agents/queries/agents.ts';
 import { agentsOfRun, expiredRunAgents } from '../agents/queries/run-agents.ts';
 import { isLive } from '../agents/records.ts';
 import type { Agents } from '../agents/service.ts';
-import { worktreeOf } from '../agents/worktree-release.ts';
+import { whyOfOthers, worktreeOf } from '../agents/worktree-release.ts';
 import { requireRun } from './access.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
@@ -153,19 +153,29 @@ export class RunDeleter {
     return deletion;
   }
 
+  /** Reports what `#deleteAgents` would do. Of the agents that share a worktree, the last one decides about it. */
   async #describe(run: RunRow, { delete_worktrees }: DeleteRunOptions): Promise<RunDeletion> {
     const deletion = emptyDeletion(run);
     const rows = await this.#findAgents(run);
-    const worktrees = new Map(rows.map((row) => [`${row.node_id} ${row.workdir}`, row]));
-    for (const row of worktrees.values()) {
-      if (row.worktree_mode !== 'create_worktree' || delete_worktrees) continue;
-      const { folders } = this.#options.core.nodes.get(row.node_id);
-      const reason = await folders.whyKept(worktreeOf(row), { owner: row.owner_id });
+    const deleted = new Set(rows.map(({ num }) => num));
+    const with_worktree = rows.filter(({ worktree_mode }) => worktree_mode === 'create_worktree');
+    const last = new Map(with_worktree.map((row) => [`${row.node_id} ${row.workdir}`, row]));
+    for (const row of last.values()) {
+      const reason = await this.#whyKept(row, delete_worktrees, deleted);
       const { id: agent_id, node_id, workdir } = row;
       if (reason !== null) deletion.worktrees_kept.push({ agent_id, node_id, workdir, reason });
     }
     deletion.agents.push(...rows.map(({ id }) => id));
     return deletion;
+  }
+
+  /** Why a worktree would be kept; null if it would be removed, or if agents that are not in `deleted` share it. */
+  async #whyKept(row: AgentRow, force: boolean, deleted: ReadonlySet<number>): Promise<string | null> {
+    const { core } = this.#options;
+    const others = await whyOfOthers(core, row, deleted);
+    if (others !== null) return others.is_shared ? null : others.reason;
+    if (force) return null;
+    return core.nodes.get(row.node_id).folders.whyKept(worktreeOf(row), { owner: row.owner_id });
   }
 
   async #stop(row: AgentRow, principal: Principal): Promise<void> {

@@ -88,12 +88,18 @@ test('the agents of a member record the commit from which their worktree started
   expect(bases).toEqual([{ worktree_base: 'commit-1' }, { worktree_base: 'commit-1' }]);
 });
 
-/** Ends a run, deletes its team and claims the worktree at `workdir` for `claimed_by`. */
-async function endedWithoutTeam(claimed_by: (run_id: string) => string) {
+/** A run that has ended, whose two agents share the worktree at `/work/here`. Returns its id. */
+async function completed(): Promise<string> {
   const run_id = await begin({ worktree_repo: '/repo' }, '/work/here');
   fixture.node.sendFact(await nextSession(1), ended(0));
   fixture.node.sendFact(await nextSession(2), ended(0));
   await untilRun(fixture, run_id, 'completed');
+  return run_id;
+}
+
+/** Ends a run, deletes its team and claims the worktree at `workdir` for `claimed_by`. */
+async function endedWithoutTeam(claimed_by: (run_id: string) => string) {
+  const run_id = await completed();
   const { team_num } = await runOf(fixture, run_id);
   await fixture.store.write((tx) => deleteTeam(tx, team_num));
   const below_worktree_root = false;
@@ -137,6 +143,48 @@ test('a worktree that the last agent with a record of it may not remove is liste
   await deleteAll();
   expect(removing).not.toHaveBeenCalled();
   expect(await kept()).toEqual([{ workdir: '/work/here', reason: 'it is another agent’s' }]);
+});
+
+test.each([
+  ['of another agent', 'agt_of_another', false, [{ workdir: '/work/here', reason: 'it is another agent’s' }]],
+  ['of another agent, by force', 'agt_of_another', true, [{ reason: 'it is another agent’s' }]],
+  ['with unsaved work', null, false, [{ reason: 'untracked files' }]],
+  ['with unsaved work, by force', null, true, []],
+])(
+  'a dry run and the deletion of a run keep the same worktree: one %s',
+  async (_, claimed_by, force, expected) => {
+    const run_id = await completed();
+    const { folders } = fixture.node;
+    folders.resolve = async (path) => ({ path, below_worktree_root: false, claimed_by });
+    folders.whyKept = async () => 'untracked files';
+    folders.removeWorktree = async (_tree, options) =>
+      options.force
+        ? { removed: true, kept_because: null }
+        : { removed: false, kept_because: 'untracked files' };
+    const { team_id } = await runOf(fixture, run_id);
+    const remove = (dry_run: boolean) =>
+      fixture.runs.deleter.delete(ANA, { team_id, run_id }, { delete_worktrees: force, dry_run });
+    const dry = await remove(true);
+    expect(dry.worktrees_kept).toMatchObject(expected);
+    expect(await remove(false)).toEqual(dry);
+  },
+);
+
+test('a dry run and the deletion of a run do not report a worktree that an agent outside the run shares', async () => {
+  const run_id = await completed();
+  await fixture.store.write(async (tx) => {
+    const agent = await tx.get(tx.sql.selectFrom('agents').select('num').orderBy('num').limit(1));
+    await tx.run(tx.sql.updateTable('agents').set({ run_num: null }).where('num', '=', agent!.num));
+  });
+  const removing = watchRemovals();
+  fixture.node.folders.whyKept = async () => 'untracked files';
+  const { team_id } = await runOf(fixture, run_id);
+  const remove = (dry_run: boolean) =>
+    fixture.runs.deleter.delete(ANA, { team_id, run_id }, { delete_worktrees: false, dry_run });
+  const dry = await remove(true);
+  expect(dry).toMatchObject({ agents: { length: 1 }, worktrees_kept: [] });
+  expect(await remove(false)).toEqual(dry);
+  expect(removing).not.toHaveBeenCalled();
 });
 
 test('only the record of a kept worktree whose folder is another agent’s can be removed, by force', async () => {
