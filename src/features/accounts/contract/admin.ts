@@ -125,7 +125,9 @@ export const adminRoutes = {
     query: z.object({
       ...pageQuery,
       event: z.string().optional(),
-      user_id: z.string().optional(),
+      user_id: z.string().optional().meta({
+        description: 'The id of a user: what they did, also with their API tokens. Names are not accepted.',
+      }),
       agent_id: z.string().optional(),
       since: instant.meta({ description: 'Records at or after this time.' }),
       until: instant.meta({ description: 'Records before this time.' }),
