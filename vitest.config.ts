@@ -27,7 +27,7 @@ const long = [
   'web-screens',
 ].map((name) => `test/${name}.test.ts`);
 /** Files of which `npm test` runs some tests or cases, and `npm run test:long` all: `src/testing/long.ts`. */
-const partly_long = globSync('test/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
+const partly_long = globSync('{src,test}/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
   /testing\/long\.ts|\blong\w*BrowserTest\b|confinements/.test(
     readFileSync(join(import.meta.dirname, file), 'utf8'),
   ),

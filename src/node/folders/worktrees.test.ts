@@ -11,10 +11,11 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { sleep } from '../../base/async.ts';
 import type { Folders, Worktree, WorktreeRequest } from '../../core/node.ts';
+import { firstOf } from '../../testing/long.ts';
 import {
   commit,
   git,
@@ -309,7 +310,14 @@ test('completes a worktree if git was killed while creating it', { timeout: 180_
   const made = await create();
   await remove(made);
   const claims = new WorktreeClaims(join(folder.path, 'data'));
-  for (const delay of [0, 8, 16, 32, 64]) {
+  const record = join(repo, '.git/worktrees', basename(made.workdir));
+  const moments = [
+    () => existsSync(record),
+    () => existsSync(join(made.workdir, '.git')),
+    () => existsSync(join(made.workdir, 'many')),
+    ...[0, 8, 16, 32, 64],
+  ];
+  for (const moment of firstOf(3, moments)) {
     mkdirSync(made.workdir, { recursive: true });
     await claims.add('agt_one', made.workdir, made.base);
     const child = spawn(
@@ -320,15 +328,14 @@ test('completes a worktree if git was killed while creating it', { timeout: 180_
         stdio: 'ignore',
       },
     );
-    const timer = setTimeout(() => {
-      try {
-        process.kill(-child.pid!, 'SIGKILL');
-      } catch {
-        // Git has already finished.
-      }
-    }, delay);
-    await once(child, 'exit');
-    clearTimeout(timer);
+    const ended = once(child, 'exit');
+    await reached(moment, ended);
+    try {
+      process.kill(-child.pid!, 'SIGKILL');
+    } catch {
+      // Git has already finished.
+    }
+    await ended;
     expect(await create()).toEqual(made);
     expect(git(made.workdir, 'status', '--porcelain')).toBe('');
     expect(readdirSync(join(made.workdir, 'many')).length).toBe(500);
@@ -352,9 +359,15 @@ test('creates one complete worktree even if the launcher is killed in the meanti
     env: process.env,
     run_as: null,
   });
-  for (const [index, delay] of [0, 60, 120, 180, 240].entries()) {
+  const root = join(folder.path, 'data/worktrees');
+  const moments = [
+    () => existsSync(join(repo, '.git/worktrees')),
+    () => existsSync(join(root, 'Fix-it-agt_1/many')),
+    ...[0, 60, 120, 180, 240],
+  ];
+  for (const [index, moment] of firstOf(3, moments).entries()) {
     const making = launched.createWorktree(request({ agent_id: `agt_${index}` }));
-    await sleep(delay);
+    await reached(moment, making);
     if (launcher.pid) process.kill(launcher.pid, 'SIGKILL');
     const made = await making;
     expect(git(made.workdir, 'status', '--porcelain')).toBe('');
@@ -367,6 +380,17 @@ test('creates one complete worktree even if the launcher is killed in the meanti
   expect(branches()).toEqual(['main']);
   expect(worktreeCount()).toBe(1);
 });
+
+/** Waits until the file system shows a moment, or for a number of milliseconds, but no longer than until `ended`. */
+async function reached(moment: number | (() => boolean), ended: Promise<unknown>): Promise<void> {
+  if (typeof moment === 'number') return sleep(moment);
+  let is_over = false;
+  const end = () => {
+    is_over = true;
+  };
+  ended.then(end, end);
+  while (!is_over && !moment()) await sleep(1);
+}
 
 /** Creates what git leaves behind if it is killed after it wrote these files of a worktree's record. */
 function killedGit(name: string, files: Record<string, string>, age_ms = 0): string {
