@@ -51,7 +51,9 @@ browserTest(
     const { height } = page.viewportSize()!;
     await page.setViewportSize({ width: 768, height });
     const cells = page.getByRole('columnheader');
-    expect(await cells.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth))).toEqual([]);
+    expect(await cells.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth))).toEqual(
+      [],
+    );
     expect((await cells.filter({ hasText: 'Input' }).boundingBox())!.width).toBeGreaterThan(100);
     await page.setViewportSize({ width: 1280, height });
 

@@ -144,11 +144,7 @@ export async function localUrl({ local }: Context, options: LocalOptions): Promi
 }
 
 /** Where a browser opens the plane at `url`: at `web.rp_origin`, if it is the plane of this machine and has one, else at `url`. */
-export async function browserUrl(
-  context: Context,
-  options: LocalOptions,
-  url: string,
-): Promise<string> {
+export async function browserUrl(context: Context, options: LocalOptions, url: string): Promise<string> {
   try {
     const config = await context.local.loadConfig(localFlags(options));
     const public_origin = config.get('web.rp_origin');

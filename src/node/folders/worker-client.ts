@@ -317,7 +317,11 @@ class Worker {
     const { pid } = this.#child;
     // In a sandbox, the worker is a child: of the namespace's init, or of bubblewrap itself.
     const parent = this.#init?.pid ?? (this.#confined ? pid : undefined);
-    const pids = [pid, parent, ...(parent === undefined ? [] : readChildren(parent).map((child) => child.pid))];
+    const pids = [
+      pid,
+      parent,
+      ...(parent === undefined ? [] : readChildren(parent).map((child) => child.pid)),
+    ];
     const states = pids.map((each) => (each === undefined ? undefined : readStat(each)?.state));
     if (states.some((state) => state === 'T' || state === 't')) this.#end('the worker was stopped');
   }

@@ -100,7 +100,10 @@ function NoLines({ agent, log, loaded }: { agent: AgentRecord; log: AgentLog; lo
   return (
     <>
       <FailureBar agent={agent} onFirstError={null} />
-      <Empty title={emptyTitles[agent.status] ?? 'This agent printed nothing.'} cli={`svc logs ${agent.id}`} />
+      <Empty
+        title={emptyTitles[agent.status] ?? 'This agent printed nothing.'}
+        cli={`svc logs ${agent.id}`}
+      />
     </>
   );
 }
