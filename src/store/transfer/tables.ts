@@ -14,6 +14,12 @@ export interface TransferTable {
 export const BLOCKS = 'segment_blocks';
 const blocks: TransferTable = { name: BLOCKS, columns: ['agent_num', 'path', 'at', 'data'] };
 
+/**
+ * The control planes that run, with the numbers of their claims. Another database counts claims anew, so a new control plane
+ * would have the number of an old one.
+ */
+const PLANES = 'planes';
+
 /** All tables to copy. Those to which a table has foreign keys come before it. */
 export function transferTables(): TransferTable[] {
   const db = new DatabaseSync(':memory:');
@@ -32,6 +38,7 @@ export function transferTables(): TransferTable[] {
     const parents = new Map(
       names.map((name) => [name, texts('SELECT "table" AS name FROM pragma_foreign_key_list(?)', name)]),
     );
+    parents.delete(PLANES);
     const tables = parentsFirst(parents).map((name) => {
       return { name, columns: texts('SELECT name FROM pragma_table_info(?) ORDER BY cid', name) };
     });

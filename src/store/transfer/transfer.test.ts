@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect } from 'vitest';
 import { silentLog } from '../../base/log.ts';
 import { anyRows } from '../../testing/any-rows.ts';
@@ -193,6 +194,21 @@ test('leaves nothing behind unless it is completed, and can clear an earlier cop
   });
   await expect(execute(database.url, 'DELETE FROM audit')).rejects.toThrow('append-only');
   original.close();
+});
+
+test('does not copy the control planes that ran: the other database counts claims anew', async () => {
+  const original = await filledFile('a.db');
+  original.close();
+  const db = new DatabaseSync(join(folder, 'a.db'));
+  db.exec(`INSERT INTO planes VALUES ('pln_1', 'old', '127.0.0.1:1', '1.0.0', 1, 1, 1)`);
+  db.close();
+  const file = await openSourceFile(join(folder, 'a.db'), blocks, silentLog);
+  await withPostgres(async (copy) => {
+    await copyAll(file, copy);
+    await copy.commit('fingerprint');
+  });
+  file.close();
+  expect(await execute(database.url, 'SELECT id FROM planes')).toEqual([]);
 });
 
 test('reports a copy that differs', async () => {
