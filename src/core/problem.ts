@@ -335,7 +335,7 @@ export const problems = {
   teamKeysTaken: fixed(
     'conflict',
     'team_keys_taken',
-    'all keys that begin like the name of the team are in use; choose a key',
+    'no key that begins like the name of the team is free; choose a key',
   ),
   teamChanged: fixed('conflict', 'team_changed', 'team definition changed concurrently; reload and retry'),
   teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),

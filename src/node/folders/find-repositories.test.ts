@@ -26,9 +26,13 @@ beforeEach(() => {
   code = join(folder.path, 'code');
   repo_roots = [];
   mkdirSync(code);
+  // A search omits what takes too long, which on a busy machine may be anything.
+  vi.spyOn(limits, 'repositories_ms', 'get').mockReturnValue(60_000 as never);
+  vi.spyOn(limits, 'repository_git_ms', 'get').mockReturnValue(30_000 as never);
 });
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
   folder.remove();
 });
 
@@ -152,6 +156,7 @@ test('runs nothing that a repository configures', async () => {
 });
 
 test('does not wait for a repository that blocks git', async () => {
+  vi.spyOn(limits, 'repository_git_ms', 'get').mockReturnValue(3_000 as never);
   const shop = make('shop');
   const stuck = make('stuck');
   rmSync(join(stuck, '.git/index'));

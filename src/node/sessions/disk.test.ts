@@ -72,7 +72,7 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
     if (!mounted || !hasProc) return expect(process.getuid?.() === 0 && hasProc).toBe(false);
     const workdir = join(folder, 'work');
     await mkdir(workdir);
-    // Ten thousand lines are twice as much as a FIFO can hold, so the agent blocks.
+    // Ten thousand lines are more than a FIFO can hold, so the agent blocks.
     const loop = `while [ $i -lt $n ]; do i=$((i+1)); echo "line $i ${'x'.repeat(200)}"; done`;
     const wait = `until [ -e ${workdir}/go ]; do sleep 0.02; done`;
     const text = `i=0; n=1000; ${loop}; ${wait}; n=10000; ${loop}; echo $i >${workdir}/through`;

@@ -396,7 +396,7 @@ while :; do
     pumps ''
     [ -n "$live" ] || break
   fi
-  # The limit is as far away in each case: writers would have to fill three times as much in a second.
+  # Within "far" and "ample", only writers of three times the limit per second could reach it.
   if [ "$free" -lt $((pause * 4)) ]; then "$sleep" "$near"
   elif [ "$free" -lt $((pause * 31)) ]; then "$sleep" "$far"
   else turn=5; "$sleep" "$ample"; fi || "$sleep" 1

@@ -12,7 +12,10 @@ test('a request is sent again if it was not answered, or when the service asked 
   ]);
   expect([limited, problems.noActivePlane()].map((error) => shouldRetry(5, error))).toEqual([true, true]);
   expect(shouldRetry(10, limited)).toBe(false);
-  expect(shouldRetry(0, problems.agentNotFound())).toBe(false);
+  expect([problems.agentNotFound(), problems.nodeTooOld()].map((error) => shouldRetry(0, error))).toEqual([
+    false,
+    false,
+  ]);
 });
 
 test('a read that a node or a proxy could not answer is sent again twice', () => {

@@ -8,7 +8,7 @@ const FALLBACK = 'TSK';
 
 /**
  * Derives a key that is not taken from the name: `DEM`, `DEMB`, … `DEMZ`, then `DEAAA`, `DEAAB`, … `findTaken` returns the taken
- * keys that begin with two letters. Throws a 409 if all of these are taken.
+ * keys that begin with two letters. Throws a 409 if it finds none.
  */
 export async function deriveTeamKey(
   name: string,
