@@ -156,6 +156,22 @@ test('a failed step shows the last lines of its stderr, and the command for all 
   expect(shown.stderr).toContain('svc logs agt_');
 });
 
+test('a step that failed before its agent was created names no output', async () => {
+  const agent = { command: 'true', workdir: `${plane.work}/missing/folder` };
+  const spec = {
+    members: [{ member_id: 'dev', agent }],
+    steps: [{ step_key: 'build', member_id: 'dev' }],
+  };
+  await plane.client.call('createTeam', { body: { name: 'homeless', spec } });
+  const { code, stderr } = await begin(['runs', 'create', 'homeless', '--watch']).ended;
+  expect(code).toBe(3);
+  expect(stderr).toMatch(/^svc: run run_\w+ failed: step build failed: workdir/);
+  expect(stderr).not.toContain('svc logs');
+  const shown = await begin(['steps', 'show', 'homeless#1', 'build'], { tty: true }).ended;
+  expect(shown.stdout).toContain('error_text');
+  expect(shown.stderr).toBe('');
+});
+
 longTest('agents ls --watch prints each agent again when its status changes', async () => {
   const stop = new AbortController();
   const watch = begin(['agents', 'ls', '--watch'], { signal: stop.signal });

@@ -6,7 +6,7 @@ import { exitCodes, Failure } from '../../../cli/failure.ts';
 import { printStatus } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { onConnectionChange } from '../../agents/commands/follow.ts';
-import { isRunOver, type Run } from '../rules/run.ts';
+import { isRunOver, type Run, type Step } from '../rules/run.ts';
 import { RunChanges } from './run-changes.ts';
 import { watchReviews } from './run-reviews.ts';
 import { RunTable } from './run-table.ts';
@@ -63,10 +63,23 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
 /** Prints the command for the output of each failed step. Without an answer, the run's own error has to do. */
 async function explainFailure({ io }: Context, api: Api, { id: run_id, team_id }: Run): Promise<void> {
   const steps = await api.call('listSteps', { params: { team_id, run_id } }).catch(() => []);
-  for (const { step_key, status, agent_id } of steps) {
-    if (status === 'failed' && agent_id !== null)
-      printStatus(io, printable(`for all output of step ${step_key}: svc logs ${agent_id}`));
+  for (const step of steps) {
+    const command = await outputCommand(api, step);
+    if (command !== null) printStatus(io, printable(`for all output of step ${step.step_key}: ${command}`));
   }
+}
+
+/**
+ * The command for the output of a failed step. Null if its agent does not exist: it was deleted, or the step failed before
+ * the agent was created.
+ */
+export async function outputCommand(
+  api: Api,
+  { status, agent_id }: Pick<Step, 'status' | 'agent_id'>,
+): Promise<string | null> {
+  if (status !== 'failed' || agent_id === null) return null;
+  const agent = await api.call('getAgent', { params: { agent_id } }).catch(() => null);
+  return agent && `svc logs ${agent_id}`;
 }
 
 /** `<team>#<number>`. */

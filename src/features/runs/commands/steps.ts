@@ -9,6 +9,7 @@ import { type Column, printRecord, printRows, printStatus, report } from '../../
 import type { CallArgs } from '../../../client/client.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
 import { stepColumns, waitingColumns } from './run-lines.ts';
+import { outputCommand } from './run-watch.ts';
 import { resolveRunParams } from './runs.ts';
 
 type Options = ApiOptions & { json?: boolean };
@@ -70,8 +71,8 @@ function addShow(steps: Command, context: Context): void {
       const step = all.find((item) => item.step_key === step_key);
       if (!step) throw failed(`step not found: ${step_key}`);
       await printRecord(io, step, options);
-      if (step.status === 'failed' && step.agent_id !== null && !options.json)
-        printStatus(io, `for all of its output: svc logs ${step.agent_id}`);
+      const command = options.json ? null : await outputCommand(api, step);
+      if (command !== null) printStatus(io, `for all of its output: ${command}`);
     });
 }
 
