@@ -19,7 +19,7 @@ A setting can come from several sources. The first of these that has a value is 
 \`~/.local/share\`.
 
 - **Flags.** Relative paths in flags and variables start at the working directory.
-- **Environment.** Separate the entries of a list by commas. An empty value counts as unset. \`…_FILE\` names a file that contains the value.
+- **Environment.** Separate the entries of a list by commas, or write a JSON array. An empty value counts as unset. \`…_FILE\` names a file that contains the value.
 - **Live.** Live settings are stored in the database, take effect without a restart, and are audited. You cannot change a value live if a flag or
   a variable sets it. Paths must be absolute.
 - **File.** Relative paths start at the folder of the file, and \`~/\` is the home directory. An unknown key is an error that names the most similar

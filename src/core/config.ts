@@ -430,6 +430,25 @@ export function checkValue<K extends ConfigKey>(
   return { ok: false, error: `${at} ${issue?.message ?? 'is invalid'}` };
 }
 
+/**
+ * Reads the value of a list from text: a JSON array, or values separated by commas or lines. Text in brackets that is not a
+ * JSON array stays text, which `checkValue` rejects.
+ */
+export function listFromText(text: string): unknown {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('[') || !trimmed.endsWith(']')) {
+    return trimmed
+      .split(/[,\n]/)
+      .map((part) => part.trim())
+      .filter((part) => part !== '');
+  }
+  try {
+    return JSON.parse(trimmed);
+  } catch {
+    return text;
+  }
+}
+
 /** Normalizes an absolute path: removes `.`, `..` and redundant slashes, so that paths can be compared. Keeps symlinks. */
 function withoutDots(path: string): string {
   const segments: string[] = [];

@@ -130,6 +130,17 @@ describe('environment', () => {
     expect(config.get('safe_paths')).toEqual(['/a', '/b', join(sources.home, 'c')]);
   });
 
+  test('lists may be JSON, and text in brackets that is not JSON is rejected', () => {
+    const { sources } = place();
+    const flags = (text: string) => new Map([['safe_paths' as const, { text, flag: '--set safe_paths' }]]);
+    const env = { SVC_SAFE_PATHS: '["/a, b", "~/c"]' };
+    expect(loadConfig({ ...sources, env }).get('safe_paths')).toEqual(['/a, b', join(sources.home, 'c')]);
+    expect(loadConfig({ ...sources, env, flags: flags('["/x"]') }).get('safe_paths')).toEqual(['/x']);
+    expect(complaint(() => loadConfig({ ...sources, flags: flags("['/x']") }))).toBe(
+      'safe_paths must be a list of paths (--set safe_paths)',
+    );
+  });
+
   test('_FILE reads the value from a file, without its last newline; the variable itself takes precedence', () => {
     const { sources } = place({ secret: 'from file\n' });
     const env = { SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN_FILE: 'secret' };

@@ -20,6 +20,7 @@ import {
   envName,
   isConfigKey,
   isLoopback,
+  listFromText,
   parseAddress,
 } from '../core/config.ts';
 import { parseDatabaseUrl } from '../core/database-url.ts';
@@ -319,7 +320,7 @@ function fromEnvironment(
  * Converts the text of a flag or variable to the TOML type of the key. Text that cannot be converted stays text and is
  * rejected later.
  */
-export function fromText(key: ConfigKey, text: string): unknown {
+function fromText(key: ConfigKey, text: string): unknown {
   switch (configKeys[key].kind) {
     case 'integer':
       return /^-?\d+$/.test(text.trim()) ? Number(text) : text;
@@ -329,10 +330,7 @@ export function fromText(key: ConfigKey, text: string): unknown {
       );
     case 'list':
     case 'paths':
-      return text
-        .split(/[,\n]/)
-        .map((part) => part.trim())
-        .filter((part) => part !== '');
+      return listFromText(text);
     default:
       return text;
   }

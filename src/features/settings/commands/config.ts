@@ -14,6 +14,7 @@ import {
   configKeyNames,
   configKeys,
   isConfigKey,
+  listFromText,
   maskValue,
 } from '../../../core/config.ts';
 import { allowFolder } from './allow.ts';
@@ -142,7 +143,7 @@ function change(pair: string): [ConfigKey, unknown] {
       return [key, text === 'true' ? true : text === 'false' ? false : text];
     case 'list':
     case 'paths':
-      return [key, text.split(',').map((part) => part.trim())];
+      return [key, listFromText(text)];
     default:
       return [key, text];
   }
