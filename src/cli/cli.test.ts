@@ -418,6 +418,17 @@ test.each([
 ])('svc help %j and svc itself say that they do not know the command', async (words, stderr) => {
   expect(await run(['help', ...words], { home })).toMatchObject({ code: 2, stdout: '', stderr });
   expect(await run(words, { home })).toMatchObject({ code: 2, stdout: '', stderr });
+  expect(await run([...words, 'x', '--help'], { home })).toMatchObject({ code: 2, stdout: '', stderr });
+});
+
+test.each([
+  [['teams', 'create', 'pipeline.json'], 'svc help teams create'],
+  [['agents', 'ls', '--nonsense'], 'svc help agents ls'],
+  [['logs'], 'svc help logs'],
+])('an error about the arguments of svc %j names the help of that command', async (words, help) => {
+  const { code, stderr } = await run(words, { home });
+  expect(code).toBe(2);
+  expect(stderr).toContain(`\n(see ${help})\n`);
 });
 
 test('rejects a time limit that no timer can hold', async () => {

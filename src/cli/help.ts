@@ -15,7 +15,7 @@ export function addHelp(svc: Command): void {
     .action((names: readonly string[]) => {
       let command = svc;
       for (const name of names) {
-        const next = command.commands.find((one) => one.name() === name || one.aliases().includes(name));
+        const next = findSubcommand(command, name);
         if (!next) throw usage(unknownCommand(command, name));
         command = next;
       }
@@ -30,6 +30,31 @@ export function unknownCommand(parent: Command, name: string): string {
   const help = ['svc help', ...pathOf(parent)].join(' ');
   const guess = isTypo(name, near) ? `: did you mean ${near}?` : ` (${help} lists them)`;
   return `unknown command ${printable(name)}${guess}`;
+}
+
+/**
+ * Makes a command and those below it name their own help after an error, and reject unknown names as `svc help` does, also
+ * before `--help`. Commander has other forms of both.
+ */
+export function addErrorHelp(command: Command): void {
+  const path = pathOf(command).join(' ');
+  const help = command.commands.length > 0 ? `svc help ${path} lists its commands` : `see svc help ${path}`;
+  if (path !== '') command.showHelpAfterError(`(${help})`);
+  for (const below of command.commands) addErrorHelp(below);
+  if (command.commands.length === 0) return;
+  const reject = (name: string) => {
+    throw usage(unknownCommand(command, name));
+  };
+  command.on('beforeHelp', () => {
+    const [name] = command.args;
+    if (name !== undefined && !name.startsWith('-') && !findSubcommand(command, name)) reject(name);
+  });
+  // For `svc` itself, its default command does this.
+  if (path !== '') command.on('command:*', ([name]: string[]) => reject(name!));
+}
+
+function findSubcommand(parent: Command, name: string): Command | undefined {
+  return parent.commands.find((command) => command.name() === name || command.aliases().includes(name));
 }
 
 /** At most two letters are wrong; in a short name one, or two that are swapped. */

@@ -4,8 +4,7 @@
  */
 import type { Command } from 'commander';
 import type { Context } from './context.ts';
-import { usage } from './failure.ts';
-import { unknownCommand } from './help.ts';
+import { addErrorHelp } from './help.ts';
 import { createProgram, runProgram } from './program.ts';
 
 export interface CommandGroup {
@@ -180,17 +179,8 @@ export async function program(context: Context, chosen = groups): Promise<Comman
   const svc = createProgram(context.io).version(context.local.version, '-V, --version');
   const loaded = await Promise.all(chosen.map(async ({ heading, load }) => ({ heading, add: await load() })));
   for (const { heading, add } of loaded) add(svc.commandsGroup(heading), context);
-  for (const command of svc.commands) rejectUnknown(command);
+  addErrorHelp(svc);
   return svc;
-}
-
-/** Rejects unknown names below a command as `svc help` does; Commander has a form of its own. */
-function rejectUnknown(parent: Command): void {
-  if (parent.commands.length === 0) return;
-  for (const command of parent.commands) rejectUnknown(command);
-  parent.on('command:*', ([name]: string[]) => {
-    throw usage(unknownCommand(parent, name!));
-  });
 }
 
 /** Runs one command and returns its exit code. `argv`: without node and script. */
