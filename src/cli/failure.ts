@@ -62,11 +62,15 @@ function formatRemedy(problem: Problem): string[] {
   const setting = settingForRefusedPath(problem);
   if (setting === null) return refused_path === undefined ? [] : [`path: ${refused_path}`];
   const allow = ['svc', 'config', 'allow', ...(setting === 'safe_paths' ? [] : ['--repositories'])];
-  const remedy = `a root user can allow others: ${showArgv([...allow, refused_path ?? '<folder>'])}`;
+  const command = showArgv([...allow, refused_path ?? '<folder>']);
   return [
     ...(refused_path === undefined ? [] : [`refused: ${refused_path}`]),
-    ...(allowed_paths.length === 0 ? [] : [`allowed: ${allowed_paths.join(', ')}`]),
-    allowed_paths.length === 0 ? remedy : `choose a folder within one of them; ${remedy}`,
+    ...(allowed_paths.length === 0
+      ? ['no folder is allowed yet', `a root user can allow one: ${command}`]
+      : [
+          `allowed: ${allowed_paths.join(', ')}`,
+          `choose a folder within one of them; a root user can allow others: ${command}`,
+        ]),
     `on a remote node, add the folder to ${setting} in the configuration of that node`,
   ];
 }

@@ -44,18 +44,21 @@ test('allow adds a folder to the allowed ones', async () => {
 });
 
 describe('after a refused path, create', () => {
-  const refusal = () =>
+  const refusal = (allowed_paths: string[]) =>
     new Problem('invalid', 'workdir_not_safe', 'workdir path must be within allowed safe paths', {
-      allowed_paths: ['/a'],
+      allowed_paths,
       refused_path: '/b',
     });
   let folders: string[];
   /** Creates an agent in `/b`, which is not allowed, at a terminal. */
-  async function create(answer: string, { argv = [] as string[], token = ROOT_TOKEN } = {}) {
-    folders = ['/a'];
+  async function create(
+    answer: string,
+    { argv = [] as string[], token = ROOT_TOKEN, allowed = ['/a'] } = {},
+  ) {
+    folders = [...allowed];
     const env = await open({
       createAgent: () => {
-        if (!folders.includes('/b')) throw refusal();
+        if (!folders.includes('/b')) throw refusal(allowed);
         return { location: '/x', body: agentRecord({}) };
       },
       getMe: ({ caller }) => ({ ...ME, role: caller.role }),
@@ -86,6 +89,14 @@ describe('after a refused path, create', () => {
     expect(code).toBe(1);
     expect(stderr).toContain(remedy);
     expect(folders).toEqual(['/a']);
+  });
+
+  test('says so if no folder is allowed yet, and how to allow one', async () => {
+    const { stderr } = await create('', { allowed: [] });
+    expect(stderr).toContain(
+      'svc: no folder is allowed yet\nsvc: a root user can allow one: svc config allow /b\n',
+    );
+    expect(stderr).not.toContain('allowed: ');
   });
 
   test.each([
