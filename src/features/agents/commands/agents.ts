@@ -15,6 +15,7 @@ import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
+import { withRepositoryHint } from '../../nodes/commands/repositories.ts';
 import { withOfferToAllow } from '../../settings/commands/allow.ts';
 import { findRun, findTeam } from '../../teams/commands/team-refs.ts';
 import type { AgentStatus } from '../rules.ts';
@@ -180,7 +181,9 @@ function addCreate(agents: Command, context: Context): void {
     const query = { replace: options.replace };
     const is_main = body.node_id === undefined || body.node_id === MAIN_NODE;
     const agent = await withOfferToAllow(io, api, { is_main }, () =>
-      api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() }),
+      withRepositoryHint(api, { repo: body.worktree_repo ?? undefined, node_id: body.node_id }, () =>
+        api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() }),
+      ),
     );
     await followOrReport(context, api, agent, 0, options);
   });

@@ -3,7 +3,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'smol-toml';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { problems } from '../../../core/problem.ts';
+import { Problem, problems } from '../../../core/problem.ts';
 import type { HttpServer } from '../../../server/server.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../../testing/http.ts';
@@ -242,6 +242,35 @@ describe('nodes', () => {
     found = { ...found, roots: [] };
     expect((await run(['nodes', 'repos'], { home, env })).stderr).toContain('no folder is allowed');
     expect(asked).toEqual(['main', 'box', 'main', 'main']);
+  });
+
+  test('agents create names the repositories below a folder that is none', async () => {
+    const paths = ['/code/a', '/code/b', '/codes/c'];
+    const env = await open({
+      createAgent: () => {
+        throw new Problem('invalid', 'git_refused', 'fatal: not a git repository', { refused_path: '/code' });
+      },
+      listRepositories: () => ({
+        roots: ['/'],
+        repositories: paths.map((path) => ({
+          path,
+          name: path,
+          branch: null,
+          dirty: null,
+          last_used_at: null,
+        })),
+        truncated: false,
+      }),
+    });
+    const create = (repo: string) =>
+      run(['agents', 'create', 'r', '--repo', repo, '-c', 'true'], { home, env });
+    expect(await create('/code')).toMatchObject({
+      code: 1,
+      stderr: 'svc: /code is not a git repository\nsvc: choose a repository below it: /code/a, /code/b\n',
+    });
+    expect((await create('/empty')).stderr).toBe(
+      'svc: /empty is not a git repository\nsvc: choose one of those that svc nodes repositories lists\n',
+    );
   });
 
   test('have completion for their ids', async () => {

@@ -16,11 +16,11 @@ import {
   supportsColor,
 } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
-import { MAIN_NODE } from '../../../core/node.ts';
-import { Problem, problems } from '../../../core/problem.ts';
+import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
 import { limits } from '../limits.ts';
 import type { HealthReport, NodeRecord, RepositoryRecord } from '../rules.ts';
+import { listRepositories } from './repositories.ts';
 
 interface Options extends ApiOptions {
   json?: boolean;
@@ -189,9 +189,7 @@ function addRepositories(nodes: Command, context: Context): void {
     .alias('repos')
     .action(async (node_id: string | undefined, options: Options) => {
       const api = await connect(context, options);
-      const found = await (node_id === undefined
-        ? listDefaultRepositories(api)
-        : listRepositories(api, node_id));
+      const found = await listRepositories(api, node_id);
       if (options.json) return printJson(io, found);
       await printRows(io, found.repositories, repositoryColumns, options);
       const { roots, repositories, truncated } = found;
@@ -200,20 +198,6 @@ function addRepositories(nodes: Command, context: Context): void {
         printStatus(io, printable(`no repositories in ${roots.join(', ')}`));
       if (truncated) printStatus(io, 'there may be more repositories; the search stopped at a limit');
     });
-}
-
-function listRepositories(api: Api, node_id: string) {
-  return api.call('listRepositories', { params: { node_id } });
-}
-
-/** Lists the repositories of the main node, or of the only registered node if no agents run on the main node. */
-function listDefaultRepositories(api: Api) {
-  return listRepositories(api, MAIN_NODE).catch(async (error: unknown) => {
-    if (!(error instanceof Problem) || error.code !== problems.noLocalNode().code) throw error;
-    const [only, ...others] = await api.all('listNodes', {});
-    if (only === undefined || others.length > 0) throw error;
-    return listRepositories(api, only.id);
-  });
 }
 
 const repositoryColumns: Column<RepositoryRecord>[] = [
