@@ -20,6 +20,8 @@ export interface OutputOptions {
 export interface Column<T> {
   title: string;
   value: (row: T) => string | number | null | undefined;
+  /** Replaces `value` on a terminal. */
+  short?: (row: T) => string;
   /**
    * Left out on a terminal that is too narrow for the whole table, the last such column first. A number: not before it is
    * shortened to this many characters.
@@ -64,7 +66,11 @@ export async function printRows<T>(
   options: OutputOptions,
 ): Promise<void> {
   if (options.json) return printJson(io, rows);
-  const cells = rows.map((row) => columns.map((column) => printable(String(column.value(row) ?? '-'))));
+  const cells = rows.map((row) =>
+    columns.map(({ value, short }) =>
+      printable(String((io.stdout.isTTY && short ? short : value)(row) ?? '-')),
+    ),
+  );
   if (!io.stdout.isTTY) return print(io, cells.map((row) => `${row.join('\t')}\n`).join(''));
   if (rows.length === 0) return printStatus(io, 'none');
   const wanted = columns.map(({ title }, at) =>

@@ -59,6 +59,18 @@ async function verify(given: readonly AuditRecord[], ...more: string[]) {
 }
 const both = (given: readonly AuditRecord[]) => [given, given.toReversed()];
 
+test('ls keeps times and ids whole on a terminal of 80 columns', async () => {
+  const user_id = 'usr_abcdefghijklmnop';
+  const agent_id = 'agt_abcdefghijklmnop';
+  const [first, second] = records.map((record) => ({ ...record, user_id, agent_id }));
+  const env = await open({ listAudit: () => ({ items: [first!, second!] }) });
+  const { stdout } = await run(['audit', 'ls'], { home, env, tty: true, columns: 80 });
+  const [heading, row] = stdout.replace(/\x1b\[\d*m/g, '').split('\n');
+  expect(heading).toMatch(/^ID +TIME +EVENT +USER/);
+  expect(row).toMatch(new RegExp(`^1 +2026-01-02T03:04:01Z +agent_started +${user_id}`));
+  expect(stdout).not.toContain('…');
+});
+
 test('ls prints the newest matching records, up to the limit', async () => {
   const asked: unknown[] = [];
   const env = await open({

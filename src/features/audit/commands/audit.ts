@@ -7,8 +7,9 @@ import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { jsonText, print, printJson, printRows } from '../../../cli/output.ts';
+import { type Column, jsonText, print, printJson, printRows } from '../../../cli/output.ts';
 import { openStdin } from '../../../cli/prompt.ts';
+import type { AuditRecord } from '../rules/audit.ts';
 import { type FileVerdict, verifyFile } from './audit-file.ts';
 
 interface Filter extends ApiOptions {
@@ -30,6 +31,20 @@ interface VerifyOptions extends ApiOptions {
   file?: string;
 }
 
+const columns: Column<AuditRecord>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  {
+    title: 'TIME',
+    value: ({ timestamp }) => timestamp,
+    short: ({ timestamp }) => timestamp.replace(/\.\d+Z$/, 'Z'),
+  },
+  { title: 'EVENT', value: ({ event }) => event },
+  { title: 'USER', value: ({ user_id }) => user_id, spare: true },
+  { title: 'AGENT', value: ({ agent_id }) => agent_id, spare: true },
+  { title: 'IP', value: ({ ip }) => ip, spare: true },
+  { title: 'DETAILS', value: ({ details }) => JSON.stringify(details), spare: 20 },
+];
+
 /** The result for the plane's records, or for those of a file, which may begin later. */
 type Verdict = Omit<FileVerdict, 'first_id'> & { first_id?: number };
 
@@ -50,20 +65,7 @@ export function addAudit(program: Command, context: Context): void {
           if (records.length >= options.limit) break;
         }
       }
-      await printRows(
-        io,
-        records,
-        [
-          { title: 'ID', value: (item) => item.id },
-          { title: 'TIME', value: (item) => item.timestamp },
-          { title: 'EVENT', value: (item) => item.event },
-          { title: 'USER', value: (item) => item.user_id },
-          { title: 'AGENT', value: (item) => item.agent_id },
-          { title: 'IP', value: (item) => item.ip },
-          { title: 'DETAILS', value: (item) => JSON.stringify(item.details) },
-        ],
-        options,
-      );
+      await printRows(io, records, columns, options);
     });
 
   withFilter(remote(audit, 'export', 'print every record as one line of JSON, newest first')).action(

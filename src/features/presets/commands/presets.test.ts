@@ -56,6 +56,18 @@ test('presets ls shows what is installed and the next step', async () => {
   expect(query).toEqual({});
 });
 
+test('presets ls shows the next steps as a whole on a terminal of 80 columns', async () => {
+  const { stdout, stderr } = await run(['presets', 'ls'], { home, env, tty: true, columns: 80 });
+  expect(stdout).not.toContain('…');
+  expect(stderr).toBe(
+    `
+to install a preset or sign in:
+  codex: codex-acp login, or CODEX_API_KEY or OPENAI_API_KEY in env
+  gemini: npm install -g @google/gemini-cli
+`,
+  );
+});
+
 test('presets ls queries the given node, with --refresh again, and prints JSON', async () => {
   const argv = ['presets', 'ls', '--node', 'far', '--refresh', '--json'];
   expect(JSON.parse((await run(argv, { home, env })).stdout)).toEqual(list);

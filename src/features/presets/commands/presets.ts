@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { remote } from '../../../cli/options.ts';
-import { type Column, printRows } from '../../../cli/output.ts';
+import { type Column, printRows, printStatus } from '../../../cli/output.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { PresetRecord } from '../rules/preset.ts';
 
 interface Options extends ApiOptions {
@@ -19,8 +20,7 @@ const columns: Column<PresetRecord>[] = [
   { title: 'VERSION', value: (preset) => preset.version },
   { title: 'SIGNED IN', value: (preset) => (preset.installed ? preset.signed_in : null) },
   { title: 'ASKS', value: ({ permission }) => (permission.guarantee === 'ask' ? 'yes' : 'no') },
-  { title: 'COMMAND', value: (preset) => preset.command },
-  { title: 'NEXT', value: next },
+  { title: 'COMMAND', value: (preset) => preset.command, spare: true },
 ];
 
 function installed({ installed: found, command }: PresetRecord): string | null {
@@ -45,6 +45,13 @@ export function addPresets(program: Command, context: Context): void {
     .action(async (options: Options) => {
       const api = await connect(context, options);
       const query = { node_id: options.node, refresh: options.refresh };
-      await printRows(io, await api.call('listPresets', { query }), columns, options);
+      const found = await api.call('listPresets', { query });
+      // On a terminal, a column would have too little room for a command that is to be copied.
+      if (!io.stdout.isTTY || options.json)
+        return printRows(io, found, [...columns, { title: 'NEXT', value: next }], options);
+      await printRows(io, found, columns, options);
+      const steps = found.filter((preset) => next(preset) !== null);
+      if (steps.length > 0) printStatus(io, '\nto install a preset or sign in:');
+      for (const preset of steps) printStatus(io, printable(`  ${preset.id}: ${next(preset)}`));
     });
 }
