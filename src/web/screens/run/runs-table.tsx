@@ -20,7 +20,7 @@ const WIDE_ONLY = 'md:max-lg:hidden';
 
 const columns = [
   { label: 'Status', className: 'w-42' },
-  { label: 'Input' },
+  { label: 'Input and message' },
   { label: 'Started by', className: cx('w-26', WIDE_ONLY) },
   { label: 'Duration', className: cx('w-24', WIDE_ONLY) },
   { label: 'Started', className: 'w-28' },
