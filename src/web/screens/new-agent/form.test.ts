@@ -100,6 +100,15 @@ test('the command does the same as the form, without values of variables', () =>
   );
 });
 
+test('the command has a placeholder for a repository or folder that is not known yet', () => {
+  expect(toCommand({ ...EMPTY, ref: 'main' }, demo, 'x')).toBe(
+    'svc agents create x --preset demo --repo REPOSITORY --ref main --start',
+  );
+  expect(toCommand({ ...EMPTY, where: 'folder' }, demo, 'x')).toBe(
+    'svc agents create x --preset demo --workdir FOLDER --start',
+  );
+});
+
 describe('an error of the service', () => {
   const shown = (path: string) => ({ path, name: path.split('/').at(-1)! });
   const known = ['/code/shop', '/code/billing-api', '/srv/a'].map(shown);

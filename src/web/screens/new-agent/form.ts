@@ -107,16 +107,20 @@ export function toBody(
   };
 }
 
-/** The command that does the same. Values of variables may be secrets, so it copies them from the shell. */
+/**
+ * The command that does the same. Values of variables may be secrets, so it copies them from the shell. A repository or folder
+ * that is not known yet has a placeholder: without the option, the command would do something else.
+ */
 export function toCommand(draft: Draft, shape: PresetShape, name: string): string {
   const option = (flag: string, value: string) => (value.trim() ? [flag, value.trim()] : []);
   const { where } = draft;
+  const workdir = draft.workdir.trim() || (where === 'folder' ? 'FOLDER' : '');
   const names = draft.env.split('\n').flatMap((line) => /^\s*([^=\s]+)=/.exec(line)?.[1] ?? []);
   return showArgv([
     ...['svc', 'agents', 'create', name, '--preset', draft.preset],
     ...option('--command', draft[commandKey(shape)]),
-    ...(where === 'worktree' ? [...option('--repo', draft.repo), ...option('--ref', draft.ref)] : []),
-    ...option('--workdir', draft.workdir),
+    ...(where === 'worktree' ? ['--repo', draft.repo.trim() || 'REPOSITORY', ...option('--ref', draft.ref)] : []),
+    ...option('--workdir', workdir),
     ...(draft.node_id === 'main' ? [] : option('--node', draft.node_id)),
     ...(draft.permission_mode === 'agent' ? ['--permission-mode', 'agent'] : []),
     ...names.flatMap((variable) => option('--env', variable)),
