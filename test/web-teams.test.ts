@@ -115,6 +115,15 @@ browserTest(
     await page.getByRole('region', { name: 'Steps' }).getByText('1 needs you').waitFor();
     const question = page.locator('[data-review]');
     const heading = page.getByRole('heading', { level: 1 });
+    // Until the name of the team is loaded, nothing shows its id instead.
+    const held = Promise.withResolvers<void>();
+    await page.route(`**/api/teams/${team_id}`, (route) => held.promise.then(() => route.continue()));
+    await page.reload();
+    await question.getByText('member writer', { exact: true }).waitFor();
+    await heading.getByText('Run 1', { exact: true }).waitFor();
+    expect(`${await heading.innerText()} ${await page.title()}`).not.toContain(team_id);
+    held.resolve();
+    await question.getByText(/^team .*, member writer$/).waitFor();
     await heading.getByText('needs you (running)').waitFor();
     await page.getByRole('region', { name: 'Step draft' }).getByText('needs you (running)').waitFor();
     const timeline = page.getByRole('region', { name: 'Timeline' });

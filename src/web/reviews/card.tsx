@@ -35,6 +35,7 @@ import {
 export interface ReviewCardProps {
   review: ReviewView;
   agent: AgentRecord | undefined;
+  /** The name of the team; undefined if it is not known yet. */
   team?: string | undefined;
   /** Shows the agent's name, if the card is not in its conversation. */
   named?: boolean | undefined;
@@ -386,7 +387,7 @@ function OptionButton({
 }
 
 function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent' | 'team'>) {
-  const { member, requester, routed_to, team_id } = review;
+  const { member, requester, routed_to } = review;
   const place = agent ? placeName(agent) : null;
   return (
     <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
@@ -402,7 +403,7 @@ function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent'
       )}
       {member !== null && (
         <span>
-          {team_id !== null && `team ${team ?? team_id}, `}
+          {team !== undefined && `team ${team}, `}
           member {member}
         </span>
       )}

@@ -17,7 +17,6 @@ export type Settled =
 export interface ReviewView {
   readonly review_id: string;
   readonly agent_id: string;
-  readonly team_id: string | null;
   readonly member: string | null;
   /** The sub-agent that asked; null: the agent itself. */
   readonly requester: Requester | null;
@@ -40,7 +39,6 @@ export function toReviewView(review: ReviewRecord): ReviewView {
   return {
     review_id: review.id,
     agent_id: review.agent_id,
-    team_id: review.team_id,
     member: review.origin_actor_id?.split('@')[0] ?? null,
     requester: review.subagent,
     routed_to: review.routed_to,
@@ -77,7 +75,6 @@ export function viewOfItem(item: Permission, agent_id: string, review: ReviewRec
   return {
     review_id: item.review_id,
     agent_id,
-    team_id: null,
     member: null,
     requester: item.requester,
     routed_to: null,

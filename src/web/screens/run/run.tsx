@@ -99,7 +99,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const { search, chosen, select, pin, setView } = useSelection();
   const live = !isRunOver(run);
   const team = useQuery(teamQuery(team_id));
-  const team_name = team.data?.name ?? team_id;
+  const team_name = team.data?.name ?? (team.error ? team_id : null);
   const members = useQuery(runMembersQuery(run_id, live));
   const { waiting, waits } = useWaitingIn(run_id);
   const { read, steps, shown } = useSteps(run, waiting);
@@ -116,7 +116,7 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
   const add_step = useAddStepDialog(run, steps, (step) => select({ step }));
   return (
     <Screen
-      title={`Run ${run.number} · ${team_name}`}
+      title={team_name === null ? `Run ${run.number}` : `Run ${run.number} · ${team_name}`}
       back={runs_page}
       heading={
         <Heading {...{ run, team_name }} needs_you={waiting.length > 0} waits_for={waitedFor(shown)} />
@@ -254,7 +254,8 @@ function Heading({
   waits_for,
 }: {
   run: RunRecord;
-  team_name: string;
+  /** Null while the team loads. */
+  team_name: string | null;
   needs_you: boolean;
   /** See `waitedFor`. */
   waits_for: string | null;
@@ -262,15 +263,20 @@ function Heading({
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-x-3">
       <span className="flex min-w-0">
-        <span className="whitespace-pre">Run {run.number} · </span>
-        <Link
-          to="/teams/$team_id"
-          params={{ team_id: run.team_id }}
-          dir="auto"
-          className="truncate text-left hover:underline"
-        >
-          {team_name}
-        </Link>
+        <span className="whitespace-nowrap">Run {run.number}</span>
+        {team_name !== null && (
+          <>
+            <span className="whitespace-pre"> · </span>
+            <Link
+              to="/teams/$team_id"
+              params={{ team_id: run.team_id }}
+              dir="auto"
+              className="truncate text-left hover:underline"
+            >
+              {team_name}
+            </Link>
+          </>
+        )}
       </span>
       <span className="flex min-w-0 items-center gap-2 font-normal text-base">
         <RunStatus status={run.status} needs_you={needs_you} />
