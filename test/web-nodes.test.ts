@@ -58,6 +58,14 @@ browserTest('only root sees nodes', async () => {
 browserTest('the token is hidden until it is revealed, and is replaced when it is rotated', async () => {
   const { page, errors } = await open('/nodes');
   await page.getByText('No other nodes.').waitFor();
+  // The list says that it looks for agents until the node has answered.
+  const held = Promise.withResolvers<void>();
+  await page.route('**/api/presets*', (route) => held.promise.then(() => route.continue()));
+  await page.reload();
+  const looking = row(page, 'main').getByText('Looking…');
+  await looking.waitFor();
+  held.resolve();
+  await looking.waitFor({ state: 'detached' });
   await row(page, 'main').getByText('connected').waitFor();
   await page.getByRole('button', { name: 'Join node with token' }).click();
   const token = page.getByLabel('Token', { exact: true });
@@ -169,6 +177,7 @@ browserTest(
     await page.keyboard.press('Escape');
     await panel.waitFor({ state: 'detached' });
     await row(page, 'gpu-1').getByText('connected').waitFor();
+    await row(page, 'gpu-1').getByText('Configured on the node').waitFor();
     await row(page, 'gpu-1').getByText('0 running · 1 agent').waitFor();
     await row(page, 'gpu-1')
       .getByText(/^[\d.]+ ms$/)

@@ -12,18 +12,24 @@ import { isSignedOut, sortPresets } from './found.ts';
 
 /** How many names fit into a row of the list; the others are counted. */
 const NAMED = 4;
+const TOO_OLD = 'The svc on this node is too old to report which agents it has.';
 const named = 'inline-flex items-center gap-1 whitespace-nowrap [&>svg]:size-3';
 
-/** For a row of the list. Empty until the node has answered, or the request has failed. */
+/** For a row of the list. */
 export function AgentNames({ node_id }: { node_id: string }) {
   const { data, error } = useQuery(foundAgentsQuery(node_id));
   const sorted = data && sortPresets(data);
   if (!sorted) {
-    return error ? (
-      <span className="text-muted text-sm" title={error.message}>
-        Could not be determined
+    const [text, why] = data
+      ? ['Unknown', TOO_OLD]
+      : error
+        ? ['Could not be determined', error.message]
+        : ['Looking…'];
+    return (
+      <span className="text-muted text-sm" title={why}>
+        {text}
       </span>
-    ) : null;
+    );
   }
   if (sorted.found.length === 0) return <span className="text-muted text-sm">None found</span>;
   const [shown, others] = [sorted.found.slice(0, NAMED), sorted.found.slice(NAMED)];
@@ -95,7 +101,7 @@ export function AgentsFound({ node_id }: { node_id: string }) {
           <Missing presets={sorted.missing} />
         </>
       ) : read.data ? (
-        <p className="text-muted">The svc on this node is too old to report which agents it has.</p>
+        <p className="text-muted">{TOO_OLD}</p>
       ) : (
         !read.error && <Skeleton rows={2} height="h-5" />
       )}

@@ -16,7 +16,7 @@ import { FreeDisk, formatBytes } from './disk.tsx';
 import { ForgetNode } from './forget.tsx';
 import type { NodeRecord } from './health.ts';
 import { Latency } from './latency.tsx';
-import type { ListedNode } from './listed.ts';
+import { type ListedNode, ROOT_ON_NODE } from './listed.ts';
 import { NodeStatus } from './status.tsx';
 import { TestConnection } from './test-connection.tsx';
 
@@ -112,7 +112,7 @@ function Root({ node: { default_worktree_root, worktree_root_problem } }: { node
   return (
     <>
       {default_worktree_root === null ? (
-        'Configured on the node'
+        ROOT_ON_NODE
       ) : (
         <span className="break-all font-mono text-sm">{default_worktree_root}</span>
       )}

@@ -21,6 +21,9 @@ export interface ListedNode {
   disk: Measurement['disk'];
 }
 
+/** Shown for a node whose own configuration has the worktree root. */
+export const ROOT_ON_NODE = 'Configured on the node';
+
 /** This machine first, then the records in their order. */
 export function useListedNodes(records: readonly NodeRecord[]): ListedNode[] {
   const { data: agents = [] } = useQuery(agentsQuery);

@@ -8,7 +8,7 @@ import { healthQuery } from './data.ts';
 import { FreeDisk } from './disk.tsx';
 import { failureText, type NodeRecord } from './health.ts';
 import { Latency } from './latency.tsx';
-import type { ListedNode } from './listed.ts';
+import { type ListedNode, ROOT_ON_NODE } from './listed.ts';
 import { NodeStatus } from './status.tsx';
 
 /** How often a node without a link is tested while the list is open. */
@@ -102,10 +102,10 @@ function NodeRow({ node, is_open }: { node: ListedNode; is_open: boolean }) {
         <Latency latencies_ms={latencies_ms} />
       </td>
       <td
-        className="truncate font-mono text-muted text-sm @max-[62rem]:hidden"
-        title={worktree_root ?? undefined}
+        className={cx('truncate text-muted text-sm @max-[62rem]:hidden', worktree_root && 'font-mono')}
+        title={worktree_root ?? ROOT_ON_NODE}
       >
-        {worktree_root}
+        {worktree_root ?? ROOT_ON_NODE}
       </td>
       <td className="text-right text-sm max-md:hidden">{disk && <FreeDisk disk={disk} />}</td>
     </tr>
