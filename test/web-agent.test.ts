@@ -798,6 +798,8 @@ browserTest('an agent with events that the user has not seen is marked until the
   const row = page.locator(`[data-row="${agent.id}"]`);
   const dot = row.getByRole('img', { name: 'unread' });
   await dot.waitFor();
+  // On a window of 1280 px, there is room for the repository and the branch.
+  expect((await row.getByRole('cell').nth(1).boundingBox())!.width).toBeGreaterThanOrEqual(220);
   await row.getByRole('link', { name: agent.name, exact: true }).click();
   await log(page).getByText('Done.').waitFor();
   const seen = async () =>
