@@ -1,5 +1,4 @@
 /** A text field with a list of suggestions below it, which filter as the user types. Any text is allowed. */
-import { ChevronDown } from 'lucide-react';
 import { type KeyboardEvent, type ReactNode, useId, useState } from 'react';
 import { cx } from './cx.ts';
 import { type ControlProps, inputClass } from './field.tsx';
@@ -60,9 +59,9 @@ export function Combobox(props: ComboboxProps) {
         }}
         className={cx(inputClass, 'text-ellipsis pr-7')}
       />
-      <ChevronDown
+      <span
         aria-hidden
-        className="pointer-events-none absolute top-1/2 right-2 size-4 -translate-y-1/2 text-muted"
+        className="select-chevron pointer-events-none absolute top-1/2 right-[11px] -mt-[1.5px] -translate-y-1/2"
       />
       {list.open && !disabled && note !== undefined && options.length === 0 && (
         <p className={cx(popupClass, 'text-muted')}>{note}</p>

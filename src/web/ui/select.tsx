@@ -14,23 +14,29 @@ export interface Choice {
   hint?: string | undefined;
 }
 
+const quietClass =
+  'tap min-w-0 cursor-pointer gap-1.5 truncate rounded-md bg-transparent px-1.5 text-muted text-sm [field-sizing:content] hover:bg-surface hover:text-text disabled:opacity-60';
+
 export function Select({
   choices,
   value,
   onChange,
+  quiet = false,
   className,
   ...rest
 }: Omit<SelectHTMLAttributes<HTMLSelectElement>, 'onChange' | 'value'> & {
   choices: readonly Choice[];
   value: string;
   onChange: (value: string) => void;
+  /** As text that is as wide as its choice, instead of a field. */
+  quiet?: boolean;
 }) {
   return (
     <select
       {...rest}
       value={value}
       onChange={(event) => onChange(event.target.value)}
-      className={cx(inputClass, 'select', className)}
+      className={cx(quiet ? quietClass : inputClass, 'select', className)}
     >
       {choices.map((choice) => (
         <option key={choice.value} value={choice.value} disabled={choice.disabled} data-hint={choice.hint}>
