@@ -119,7 +119,9 @@ export function toCommand(draft: Draft, shape: PresetShape, name: string): strin
   return showArgv([
     ...['svc', 'agents', 'create', name, '--preset', draft.preset],
     ...option('--command', draft[commandKey(shape)]),
-    ...(where === 'worktree' ? ['--repo', draft.repo.trim() || 'REPOSITORY', ...option('--ref', draft.ref)] : []),
+    ...(where === 'worktree'
+      ? ['--repo', draft.repo.trim() || 'REPOSITORY', ...option('--ref', draft.ref)]
+      : []),
     ...option('--workdir', workdir),
     ...(draft.node_id === 'main' ? [] : option('--node', draft.node_id)),
     ...(draft.permission_mode === 'agent' ? ['--permission-mode', 'agent'] : []),
