@@ -39,7 +39,8 @@ const columns = [
   'md:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5.25rem_4rem_7rem]',
   '@min-[53rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_4rem_7rem]',
   '@min-[58rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_2.75rem_4rem_7rem]',
-  '@min-[68rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(13.75rem,1fr)_5rem_5.25rem_2.75rem_3.5rem_4rem_7rem]',
+  '@min-[66rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(13.75rem,1fr)_5rem_5.25rem_2.75rem_4rem_7rem]',
+  '@min-[70rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(13.75rem,1fr)_5rem_5.25rem_2.75rem_3.5rem_4rem_7rem]',
 ].join(' ');
 const row = `grid grid-cols-[1.25rem_minmax(0,1fr)_auto_auto] items-center gap-x-2 px-3 md:gap-x-3 md:px-4 ${columns}`;
 
@@ -77,7 +78,7 @@ export function AgentRows({
           <th scope="col" className="text-right! @max-[58rem]:hidden" title="Context of the model">
             Ctx
           </th>
-          <th scope="col" className="text-right! @max-[68rem]:hidden">
+          <th scope="col" className="text-right! @max-[70rem]:hidden">
             Cost
           </th>
           <th scope="col" className="text-right!" title="Last activity, or how long it has waited">
@@ -162,7 +163,7 @@ const AgentRow = memo(function AgentRow({
       <td className="text-right text-muted text-sm @max-[58rem]:hidden">
         <Context agent={agent} />
       </td>
-      <td className="text-right text-muted text-sm @max-[68rem]:hidden">
+      <td className="text-right text-muted text-sm @max-[70rem]:hidden">
         <Cost agent={agent} />
       </td>
       <td className="text-right text-sm max-md:self-start max-md:pt-2.5">
