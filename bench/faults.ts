@@ -17,6 +17,8 @@ import {
   fullDatabase,
   kills,
   partitions,
+  poolers,
+  promotions,
   takeovers,
   upgrades,
 } from './faults/proven.ts';
@@ -51,6 +53,8 @@ const rows: readonly FaultRow[] = [
   partitions,
   fullDatabase,
   upgrades,
+  promotions,
+  poolers,
 ];
 const [FIRST, LAST] = [rows[0]!.number, rows.at(-1)!.number];
 const USAGE = `npm run faults -- <row|range|all> [--n N --seed S --write]; rows are ${FIRST} to ${LAST}`;

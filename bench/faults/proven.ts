@@ -49,6 +49,31 @@ export const upgrades = longRow({
   test: 'cluster-upgrade',
 });
 
+export const promotions: FaultRow = {
+  number: 55,
+  fault: 'the primary of PostgreSQL ends for good, and a synchronous or a lagging asynchronous standby is promoted',
+  expected:
+    'with the synchronous one, nothing is lost or repeated; with the other one, each log says what is missing, and no number is used twice',
+  default_n: 1,
+  run: async () => {
+    const tally = new Tally();
+    await runTests(tally, ['test/postgresql-failover.test.ts', 'src/store/postgres/failover.test.ts']);
+    return tally.outcome();
+  },
+};
+
+export const poolers: FaultRow = {
+  number: 56,
+  fault: 'PgBouncer between svc and PostgreSQL, with a pool by transaction or by session',
+  expected: 'refused when svc starts, with one sentence that says what to do',
+  default_n: 1,
+  run: async () => {
+    const tally = new Tally();
+    await runTests(tally, ['src/store/postgres/pooler.test.ts']);
+    return tally.outcome();
+  },
+};
+
 /** The test keeps everything that each client has received; more than an hour of it is too much for the default heap. */
 const HISTORIES = '--max-old-space-size=8192';
 
