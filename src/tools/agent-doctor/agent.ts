@@ -24,7 +24,8 @@ import { version } from '../../base/version.ts';
 import { limits } from '../limits.ts';
 import { FrameReader, type StdoutFacts } from './frames.ts';
 
-const LAST_WORDS_MS = 200;
+/** How long to wait for an agent's last output, which a process that it started may keep open. */
+const LAST_WORDS_MS = 2_000;
 
 export interface Ending {
   code: number | null;
@@ -99,10 +100,10 @@ export class Agent {
         resolve(this.ending);
       });
     });
-    // A process that it started may keep its stdout open indefinitely.
-    const quiet = once(child.stdout!, 'close');
+    // A process that it started may keep its output open indefinitely.
+    const [quiet, silent] = [once(child.stdout!, 'close'), once(child.stderr!, 'close')];
     void Promise.race([this.ended, quiet]).then(async () => {
-      await Promise.race([Promise.all([this.ended, quiet]), sleep(LAST_WORDS_MS)]);
+      await Promise.race([Promise.all([this.ended, quiet, silent]), sleep(LAST_WORDS_MS)]);
       this.#lost();
     });
   }
