@@ -4,6 +4,7 @@ import { type Outcome, run } from './run.ts';
 const checks: Record<string, [string, ...string[]]> = {
   types: ['tsc', '--project', '.'],
   'types of the web UI': ['tsc', '--project', 'src/web'],
+  'types of the client': ['tsc', '--project', 'tsconfig.client.json', '--noEmit'],
   'format and lint': ['biome', 'ci', '--colors=off', '.'],
   'dead code': ['knip'],
   protocols: ['buf', 'lint'],
