@@ -25,7 +25,7 @@ export function openTestNode(data_dir: string, more: Partial<LocalNodeOptions> =
     log: silentLog,
     clock: systemClock,
     folders,
-    disk: { no_start_bytes: 0, pause_bytes: 0, guard_ample_s: 1 },
+    disk: { no_start_bytes: 0, pause_bytes: 0, guard_ample_bytes: 0, guard_ample_s: 1 },
     ...more,
   });
 }

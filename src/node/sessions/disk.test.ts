@@ -36,7 +36,6 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
         no_start_share: 1,
         pause_bytes: 12 * MIB,
         pause_share: 1,
-        guard_ample_s: 0.05,
         guard_far_s: 0.05,
         guard_near_s: 0.02,
       },

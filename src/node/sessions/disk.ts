@@ -23,7 +23,9 @@ export interface DiskLimits {
   /** The guard pauses the pumps if the free space is below the smaller of these two values. */
   pause_bytes: number;
   pause_share: number;
-  /** How often the guard checks, in seconds: with 31 times the limit free, with 4 times the limit free, and below that. */
+  /** With so much more than the limit free, nothing can fill the disk within `guard_ample_s`. */
+  guard_ample_bytes: number;
+  /** How often the guard checks, in seconds: with that much free, with 4 times the limit free, and below that. */
   guard_ample_s: number;
   guard_far_s: number;
   guard_near_s: number;
@@ -34,6 +36,7 @@ export const diskDefaults: DiskLimits = {
   no_start_share: sharedLimits.disk_no_start_share,
   pause_bytes: limits.disk_pause_bytes,
   pause_share: limits.disk_pause_share,
+  guard_ample_bytes: limits.guard_ample_bytes,
   guard_ample_s: limits.guard_ample_s,
   guard_far_s: limits.guard_far_s,
   guard_near_s: limits.guard_near_s,
@@ -101,10 +104,12 @@ export class Disk {
   async #ensure(): Promise<void> {
     if (this.guard()) return;
     const { total_bytes } = this.space();
-    const { pause_bytes, pause_share, guard_ample_s, guard_far_s, guard_near_s } = this.#limits;
+    const { pause_bytes, pause_share, guard_ample_bytes } = this.#limits;
+    const { guard_near_s, guard_far_s, guard_ample_s } = this.#limits;
     const pause_kib = Math.floor(Math.min(pause_bytes, pause_share * total_bytes) / 1024);
+    const plenty_kib = pause_kib + Math.floor(guard_ample_bytes / 1024);
     const { sh, df, rm, mv, ps } = this.#tools;
-    const numbers = [pause_kib, pause_kib * 2, guard_near_s, guard_far_s, guard_ample_s].map(String);
+    const numbers = [pause_kib, pause_kib * 2, plenty_kib, guard_near_s, guard_far_s, guard_ample_s];
     const argv: [string, ...string[]] = [
       sh,
       '-c',
@@ -115,7 +120,7 @@ export class Disk {
       rm,
       mv,
       ps ?? '',
-      ...numbers,
+      ...numbers.map(String),
     ];
     await this.#launcher.spawn(argv, this.#folder, { LC_ALL: 'C' });
     for (let tries = 0; tries < 50 && !this.guard(); tries++) await sleep(20);

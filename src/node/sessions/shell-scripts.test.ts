@@ -37,7 +37,7 @@ test.runIf(hasProc).each([
     const df = tool('df', `echo header; echo /dev/disk 9999 9999 ${free_kib} 1% /`);
     const sleep = tool('sleep', 'echo "$1" >>slept');
     const intervals = ['near', 'far', 'ample'];
-    const argv = ['-c', GUARD, 'svc-guard', df, sleep, 'rm', 'mv', 'ps', '100', '200', ...intervals];
+    const argv = ['-c', GUARD, 'svc-guard', df, sleep, 'rm', 'mv', 'ps', '100', '200', '3100', ...intervals];
     execFileSync('/bin/sh', argv, { cwd: folder });
     expect(readFileSync(join(folder, 'slept'), 'utf8').trim().split('\n')).toEqual(sleeps);
     expect(existsSync(join(folder, '.guard'))).toBe(false);

@@ -351,12 +351,14 @@ obey
 export const DEVNULL_PUMP = `trap '' HUP INT QUIT TERM; exec "$1" <"$2" >/dev/null 2>&1`;
 
 /**
- * Arguments: `svc df sleep rm mv ps pause_kib resume_kib near_s far_s ample_s`; runs in the sessions folder. Each node
+ * Arguments: `svc df sleep rm mv ps pause_kib resume_kib plenty_kib near_s far_s ample_s`; runs in the sessions folder. Each node
  * has one guard, which outlives it. It stops the pumps while the disk is nearly full, so that agents block when they
  * write instead of losing output. It ends after the last session.
  */
 export const GUARD = `
-df=$1 sleep=$2 rm=$3 mv=$4 ps=$5 pause=$6 resume=$7 near=$8 far=$9 ample=\${10}
+df=$1 sleep=$2 rm=$3 mv=$4 ps=$5 pause=$6 resume=$7 plenty=$8 near=$9
+shift 9
+far=$1 ample=$2
 trap '' HUP INT QUIT TERM
 ${START_TIME}
 pumps() { # signals every live pump, or only checks whether there is one
@@ -396,9 +398,8 @@ while :; do
     pumps ''
     [ -n "$live" ] || break
   fi
-  # Within "far" and "ample", only writers of three times the limit per second could reach it.
   if [ "$free" -lt $((pause * 4)) ]; then "$sleep" "$near"
-  elif [ "$free" -lt $((pause * 31)) ]; then "$sleep" "$far"
+  elif [ "$free" -lt "$plenty" ]; then "$sleep" "$far"
   else turn=5; "$sleep" "$ample"; fi || "$sleep" 1
 done
 "$rm" -f .guard .paused
