@@ -205,7 +205,7 @@ test('the CLI names a path that cannot be used', async () => {
     (await plane.cli(['agents', 'create', 'out', '-c', 'true', ...args])).stderr;
   expect(await refusal('-w', missing)).toBe(`svc: workdir does not exist\nsvc: path: ${missing}\n`);
   expect(await refusal('--repo', plane.work)).toBe(
-    `svc: fatal: not a git repository (or any of the parent directories): .git\nsvc: path: ${plane.work}\n`,
+    `svc: ${plane.work} is not a git repository\nsvc: choose one of those that svc nodes repositories lists\n`,
   );
 });
 
