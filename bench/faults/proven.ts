@@ -51,7 +51,8 @@ export const upgrades = longRow({
 
 export const promotions: FaultRow = {
   number: 55,
-  fault: 'the primary of PostgreSQL ends for good, and a synchronous or a lagging asynchronous standby is promoted',
+  fault:
+    'the primary of PostgreSQL ends for good, and a synchronous or a lagging asynchronous standby is promoted',
   expected:
     'with the synchronous one, nothing is lost or repeated; with the other one, each log says what is missing, and no number is used twice',
   default_n: 1,
