@@ -49,31 +49,21 @@ export const upgrades = longRow({
   test: 'cluster-upgrade',
 });
 
-export const promotions: FaultRow = {
+export const promotions = testedRow({
   number: 55,
   fault:
     'the primary of PostgreSQL ends for good, and a synchronous or a lagging asynchronous standby is promoted',
   expected:
     'with the synchronous one, nothing is lost or repeated; with the other one, each log says what is missing, and no number is used twice',
-  default_n: 1,
-  run: async () => {
-    const tally = new Tally();
-    await runTests(tally, ['test/postgresql-failover.test.ts', 'src/store/postgres/failover.test.ts']);
-    return tally.outcome();
-  },
-};
+  files: ['test/postgresql-failover.test.ts', 'src/store/postgres/failover.test.ts'],
+});
 
-export const poolers: FaultRow = {
+export const poolers = testedRow({
   number: 56,
   fault: 'PgBouncer between svc and PostgreSQL, with a pool by transaction or by session',
   expected: 'refused when svc starts, with one sentence that says what to do',
-  default_n: 1,
-  run: async () => {
-    const tally = new Tally();
-    await runTests(tally, ['src/store/postgres/pooler.test.ts']);
-    return tally.outcome();
-  },
-};
+  files: ['src/store/postgres/pooler.test.ts'],
+});
 
 /** The test keeps everything that each client has received; more than an hour of it is too much for the default heap. */
 const HISTORIES = '--max-old-space-size=8192';
@@ -106,6 +96,19 @@ function longRow({
   return { ...row, default_n: 1, run };
 }
 
+/** A row that tests of `npm test` prove. */
+function testedRow({
+  files,
+  ...row
+}: Pick<FaultRow, 'number' | 'fault' | 'expected'> & { files: readonly string[] }): FaultRow {
+  const run = async () => {
+    const tally = new Tally();
+    await runTests(tally, files);
+    return tally.outcome();
+  };
+  return { ...row, default_n: 1, run };
+}
+
 async function runLongTest(tally: Tally, name: string, env: Record<string, string> = {}): Promise<void> {
   await runTests(tally, [`test/${name}.test.ts`], { project: 'long', env });
 }
@@ -128,22 +131,17 @@ export const access: FaultRow = {
   },
 };
 
-export const escapes: FaultRow = {
+export const escapes = testedRow({
   number: 48,
   fault: 'terminal sequences, OSC 52, HTML and line endings in names and output',
   expected: 'harmless in the web UI, on a terminal and in the log',
-  default_n: 1,
-  run: async () => {
-    const tally = new Tally();
-    await runTests(tally, [
-      'src/cli/terminal.test.ts',
-      'src/features/conversations/commands/transcript.test.ts',
-      'src/web/transcript/ansi.test.ts',
-      'src/web/transcript/escape.test.ts',
-      'src/features/agents/http/log.test.ts',
-      'src/base/log.test.ts',
-      'test/web-output.test.ts',
-    ]);
-    return tally.outcome();
-  },
-};
+  files: [
+    'src/cli/terminal.test.ts',
+    'src/features/conversations/commands/transcript.test.ts',
+    'src/web/transcript/ansi.test.ts',
+    'src/web/transcript/escape.test.ts',
+    'src/features/agents/http/log.test.ts',
+    'src/base/log.test.ts',
+    'test/web-output.test.ts',
+  ],
+});

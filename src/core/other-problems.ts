@@ -67,7 +67,6 @@ export const otherProblems = {
   ),
   gitConfigUnreadable: fixed('invalid', 'git_refused', "the repository's git configuration cannot be read"),
   indexTooLarge: fixed('invalid', 'git_refused', 'the index of the repository is too large'),
-  worktreeRecordGone: fixed('invalid', 'git_refused', 'the record of the worktree has disappeared'),
   gitRefused: fixed('invalid', 'git_refused', '<first line of the error of git>'),
 
   lacksScope: fixed('forbidden', 'token_lacks_scope', 'token lacks scope <scope>'),

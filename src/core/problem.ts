@@ -332,11 +332,7 @@ export const problems = {
   worktreeInUse: fixed('conflict', 'worktree_in_use', 'worktree is in use; delete its agent instead'),
   teamExists: fixed('conflict', 'team_name_exists', 'team name already exists'),
   teamKeyExists: fixed('conflict', 'team_key_exists', 'team key already exists'),
-  teamKeysTaken: fixed(
-    'conflict',
-    'team_keys_taken',
-    'no key that begins like the name of the team is free; choose a key',
-  ),
+  teamKeysTaken: fixed('conflict', 'team_keys_taken', 'no team key for this name is free; choose one'),
   teamChanged: fixed('conflict', 'team_changed', 'team definition changed concurrently; reload and retry'),
   teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),
   runBeingDeleted: fixed('conflict', 'run_being_deleted', 'run is being deleted'),

@@ -48,7 +48,7 @@ export const limits = {
   spools_open_max: 512,
   /** Sessions that are adopted at the same time. */
   adopt_parallel: 32,
-  /** With so much free beyond `disk_pause_bytes`, writers at 3 GiB/s cannot fill the disk within `guard_ample_s`. */
+  /** With this much free beyond `disk_pause_bytes`, writers at 3 GiB/s cannot fill the disk within `guard_ample_s`. */
   guard_ample_bytes: 30 * GIB,
   /** Interval at which free disk space is checked while there is that much. */
   guard_ample_s: 10,

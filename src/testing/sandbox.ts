@@ -1,4 +1,4 @@
-/** Whether this machine can create the sandboxes that tests need, and weaker ones. */
+/** Whether this machine can create the sandboxes that tests need, and how to get weaker ones. */
 import { spawnSync } from 'node:child_process';
 import { directExec, type Exec } from '../node/processes/exec.ts';
 

@@ -11,7 +11,7 @@ import {
   type StopReport,
 } from '../core/node.ts';
 import { Problem, problems } from '../core/problem.ts';
-import type { Launch } from '../core/session.ts';
+import type { Launch, Leftover } from '../core/session.ts';
 
 type Body = SessionFact['body'];
 const NOTHING = Buffer.alloc(0);
@@ -135,7 +135,7 @@ export class ScriptedNode implements Node {
   probe = async () => [];
 }
 
-export function ended(exit_code: number | null, stdout = 0): Body {
+export function ended(exit_code: number | null, stdout = 0, leftovers: Leftover[] = []): Body {
   const exit = {
     exit_code,
     exit_signal: null,
@@ -143,5 +143,5 @@ export function ended(exit_code: number | null, stdout = 0): Body {
     message: null,
   };
   const sizes = { stdout, stderr: 0 };
-  return { kind: 'ended', end: { exit, sizes, cleanup: 'swept', leftovers: [], ended_at_ms: 2 } };
+  return { kind: 'ended', end: { exit, sizes, cleanup: 'swept', leftovers, ended_at_ms: 2 } };
 }

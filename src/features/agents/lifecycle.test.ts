@@ -394,9 +394,7 @@ test('a stop succeeds if the session ends while the link breaks', async () => {
 test('a deletion names the processes that the last session left running', async () => {
   const { id, session_id } = await fixture.create({ on_exit: 'keep', start: true });
   const leftovers = [{ pid: 4711, command: 'serve --key secret' }];
-  const end = ended(0);
-  if (end.kind === 'ended') end.end.leftovers = leftovers;
-  node.sendFact(session_id!, end);
+  node.sendFact(session_id!, ended(0, 0, leftovers));
   await fixture.until(id, 'completed');
   const options = { force: false, delete_worktree: false };
   expect(await fixture.agents.previewDeletion(ANA, id, options)).toEqual({ leftovers });

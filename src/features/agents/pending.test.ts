@@ -454,9 +454,7 @@ describe('forgetting', () => {
   test('records the processes that were left running without their command lines', async () => {
     const { id, session_id } = await fixture.create({ on_exit: 'keep', start: true });
     const leftovers = [{ pid: 4711, command: 'serve --key secret' }];
-    const end = ended(0);
-    if (end.kind === 'ended') end.end.leftovers = leftovers;
-    node.sendFact(session_id!, end);
+    node.sendFact(session_id!, ended(0, 0, leftovers));
     await fixture.until(id, 'completed');
     leave();
     expect(await fixture.forgetting.forget(ANA, id)).toMatchObject({ leftovers });

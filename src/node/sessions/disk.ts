@@ -23,7 +23,7 @@ export interface DiskLimits {
   /** The guard pauses the pumps if the free space is below the smaller of these two values. */
   pause_bytes: number;
   pause_share: number;
-  /** With so much more than the limit free, nothing can fill the disk within `guard_ample_s`. */
+  /** With this much more than the limit free, no writer can fill the disk within `guard_ample_s`. */
   guard_ample_bytes: number;
   /** How often the guard checks, in seconds: with that much free, with 4 times the limit free, and below that. */
   guard_ample_s: number;

@@ -59,7 +59,7 @@ async function verify(given: readonly AuditRecord[], ...more: string[]) {
 }
 const both = (given: readonly AuditRecord[]) => [given, given.toReversed()];
 
-test('ls keeps times and ids whole on a terminal of 80 columns', async () => {
+test('ls shows times and ids in full on a terminal of 80 columns', async () => {
   const user_id = 'usr_abcdefghijklmnop';
   const agent_id = 'agt_abcdefghijklmnop';
   const [first, second] = records.map((record) => ({ ...record, user_id, agent_id }));

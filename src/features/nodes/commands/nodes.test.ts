@@ -244,7 +244,7 @@ describe('nodes', () => {
     expect(asked).toEqual(['main', 'box', 'main', 'main']);
   });
 
-  test('agents create names the repositories below a folder that is none', async () => {
+  test('agents create names the repositories below a folder that is not a repository', async () => {
     const paths = ['/code/a', '/code/b', '/codes/c'];
     const env = await open({
       createAgent: () => {

@@ -56,7 +56,7 @@ test('presets ls shows what is installed and the next step', async () => {
   expect(query).toEqual({});
 });
 
-test('presets ls shows the next steps as a whole on a terminal of 80 columns', async () => {
+test('presets ls shows the next steps in full on a terminal of 80 columns', async () => {
   const { stdout, stderr } = await run(['presets', 'ls'], { home, env, tty: true, columns: 80 });
   expect(stdout).not.toContain('…');
   expect(stderr).toBe(
