@@ -57,6 +57,7 @@ const whole = {
   sequence: { groupOrder: 1 },
   exclude: ['test/architecture/**', 'test/real-agents/**'],
   globalSetup: ['test/build-program.ts', 'test/build.ts'],
+  setupFiles: ['test/report-failures.ts'],
   pool: 'forks' as const,
   testTimeout: 120_000,
   // As patient as a browser that waits for an element.

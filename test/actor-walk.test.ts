@@ -5,7 +5,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, expect, onTestFailed, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { isStepOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
@@ -27,8 +27,6 @@ afterEach(async () => {
 async function open(mode: string): Promise<void> {
   plane = await TestPlane.open({ env: WITH_NODES });
   node = await TestAgentNode.open(plane, { env: { SVC_INTERNAL_GRPC_SECURITY_MODE: mode } });
-  const logs = () => console.error(`plane:\n${plane.log}\nnode:\n${node.log}`);
-  onTestFailed(logs);
 }
 
 async function begin(spec: object): Promise<Run> {

@@ -12,6 +12,7 @@ import { sleep } from '../base/async.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import type { NodeRecord } from '../features/nodes/rules.ts';
 import { COMPILED } from './compiled.ts';
+import { reportIfFailed } from './failure-logs.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
 import { openPace } from './pace.ts';
 import { endSessions, freePort, SVC, type TestPlane, writeEmptyConfig } from './plane.ts';
@@ -75,6 +76,7 @@ export class TestAgentNode {
     this.#env = options.env ?? {};
     this.#network = options.network;
     this.program = options.program ?? SVC;
+    reportIfFailed(`the node ${this.id} in ${folder}`, this);
   }
 
   /** Starts the node with a token of the plane, registers it and waits until it is linked. */

@@ -10,6 +10,9 @@ import { TestPlane } from './plane.ts';
 import { createDatabase, type TestDatabase } from './postgres.ts';
 import { PostgresProxy } from './postgres-proxy.ts';
 
+/** A takeover takes a few seconds. A test that waits longer fails with what it sees, because its timeout says nothing. */
+const CHANGE_MS_MAX = 60_000;
+
 export interface ClusterOptions {
   /** The number of nodes; absent: one. */
   nodes?: number;
@@ -101,9 +104,11 @@ export class TestCluster {
 
   /** The planes as one of them reports them, once they fulfil a condition. */
   async until(plane: TestPlane, condition: (planes: PlaneRecord[]) => boolean): Promise<PlaneRecord[]> {
+    const end_ms = performance.now() + CHANGE_MS_MAX;
     for (const pace = openPace(); ; await pace()) {
       const planes = await retryWhileUnreachable(() => plane.client.call('listPlanes', {}));
       if (condition(planes)) return planes;
+      if (performance.now() > end_ms) throw new Error(`the planes are still ${JSON.stringify(planes)}`);
     }
   }
 

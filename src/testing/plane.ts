@@ -18,6 +18,7 @@ import { Client, type Frame } from '../client/client.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import { openLocalNode } from '../node/node.ts';
 import { COMPILED } from './compiled.ts';
+import { reportIfFailed } from './failure-logs.ts';
 import { sharedLauncher } from './local-node.ts';
 import { openPace } from './pace.ts';
 
@@ -57,6 +58,7 @@ export class TestPlane {
     this.work = work;
     this.#env = options.env ?? {};
     this.program = options.program ?? SVC;
+    reportIfFailed(`the plane in ${folder}`, this);
     this.#network = options.network;
   }
 

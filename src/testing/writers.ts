@@ -3,7 +3,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { sleep } from '../base/async.ts';
 import { History } from './history.ts';
 import type { TestPlane } from './plane.ts';
 
@@ -72,7 +71,9 @@ export async function expectNothingLost(
     const agent = await plane.finished(id);
     expect(agent).toMatchObject({ status: 'completed', exit_code: 0, session_count: 1, stale_since: null });
     expect(await pidOf(plane, id)).toBe(pid);
-    while (Number(history.events.at(-1)?.id ?? 0) < agent.last_seq) await sleep(20);
+    await expect
+      .poll(() => Number(history.events.at(-1)?.id ?? 0), { timeout: 60_000 })
+      .toBeGreaterThanOrEqual(agent.last_seq);
     await history.close();
     expect(history.sequenceError()).toBeNull();
     for (const stream of ['stdout', 'stderr'] as const) {
