@@ -30,3 +30,20 @@ test('rejects an agent id that could leave its folder', () => {
   for (const id of ['', '../x', 'a/b', 'a\0', '-x', 'a.lock'])
     expect(() => folderName('a', id)).toThrow('agent_id');
 });
+
+test('a name that git could read as several commits or as an option is no branch of the service', () => {
+  expect(isServiceBranch('svc/a.b-agt_x')).toBe(true);
+  for (const name of [
+    'a',
+    'svc/',
+    'svc/-D',
+    'svc/a..b',
+    'svc/a...',
+    'svc/a^',
+    'svc/a@{u}',
+    'svc/a\n',
+    'svc/a b',
+  ]) {
+    expect(isServiceBranch(name), name).toBe(false);
+  }
+});

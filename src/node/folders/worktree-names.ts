@@ -2,7 +2,8 @@
 import { invalid } from '../../core/problem.ts';
 
 const NAME_CHARS_MAX = 40;
-const SERVICE_BRANCH = /^svc\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
+/** Without `..`, because git could read it as a range of commits. */
+const SERVICE_BRANCH = /^svc\/(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 /**
  * Returns `<name>-<id>`, where the name contains only ASCII letters, digits, `.`, `_` and `-`. Throws
