@@ -109,8 +109,7 @@ export class Git {
         if (error.code === 'ENOENT') throw new Problem('unavailable', 'git_missing', 'git is not installed');
         throw error;
       });
-    if (result.timed_out) throw new Problem('unavailable', 'git_timeout', 'git did not finish in time');
-    return result;
+    return inTime(result);
   }
 
   /** Runs git and returns stdout. Throws `git_refused` (400) with git's error message if the exit code is not 0. */
@@ -129,14 +128,16 @@ export class Git {
     return result.code === 0 ? result.stdout.toString().replace(/\n$/, '') : null;
   }
 
-  /** Waits until nothing that holds this lock is running. */
+  /** Waits until nothing that holds this lock is running. Throws `git_timeout` after `limits.git_checkout_timeout_ms`. */
   async waitUntilIdle(lock: string): Promise<void> {
-    if (!this.#options.locks) return;
-    await this.run('/', ['--version'], {
-      lock,
-      filters_off: false,
+    if (!(await this.#canLock())) return;
+    const result = await this.#options.exec.run([systemTool('flock'), lock, systemTool('true')], {
+      cwd: '/',
+      env: { LC_ALL: 'C' },
+      output_bytes_max: 1_000,
       timeout_ms: sharedLimits.git_checkout_timeout_ms,
     });
+    inTime(result);
   }
 
   #canLock(): Promise<boolean> {
@@ -214,6 +215,11 @@ export class Git {
       [`filter.${driver}.required`, 'false'],
     ]);
   }
+}
+
+function inTime(result: ExecResult): ExecResult {
+  if (result.timed_out) throw new Problem('unavailable', 'git_timeout', 'git did not finish in time');
+  return result;
 }
 
 /** The error message of a program: its first line with `fatal:` or `error:`, else its first line on stderr. */
