@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { invalid } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
+import type { ExecResult } from '../processes/exec.ts';
 import { fields } from './diff-records.ts';
 import { type Git, gitRefused } from './git.ts';
 
@@ -23,20 +24,50 @@ export interface IndexMarks {
   truncated: boolean;
 }
 
-/** Reads the marks of the workdir's index, up to `limits.git_index_bytes_max`. */
+/** Reads the marks of the workdir's index, up to `limits.git_index_bytes_max`. Throws `git_refused`. */
 export async function indexMarks(git: Git, workdir: string): Promise<IndexMarks> {
-  const result = await git.run(workdir, ['ls-files', '-v', '-z', '--', '.'], {
+  const { stdout, truncated } = await listIndex(git, workdir, ['-v', '-z', '--', '.']);
+  return marksOf(fields(stdout), (entry) => entry.subarray(2), truncated);
+}
+
+/**
+ * Reads the marks of the whole index that the workdir has, and the names of its submodules relative to the workdir;
+ * null if it has more entries than were read. Throws `git_refused`.
+ */
+export async function marksAndSubmodules(
+  git: Git,
+  workdir: string,
+): Promise<{ marks: IndexMarks; submodules: Buffer[] | null }> {
+  const { stdout, truncated } = await listIndex(git, workdir, ['-v', '--stage', '-z', '--', ':(top)']);
+  // These entries are longer, so this output may lack marks that `indexMarks` finds.
+  if (truncated) return { marks: await indexMarks(git, workdir), submodules: null };
+  const entries = fields(stdout);
+  const nameOf = (entry: Buffer) => entry.subarray(entry.indexOf('\t') + 1);
+  const isSubmodule = (entry: Buffer) => entry.toString('latin1', 2, 9) === '160000 ';
+  return { marks: marksOf(entries, nameOf, false), submodules: entries.filter(isSubmodule).map(nameOf) };
+}
+
+async function listIndex(git: Git, workdir: string, args: readonly string[]): Promise<ExecResult> {
+  const result = await git.run(workdir, ['ls-files', ...args], {
     filters_off: false,
     output_bytes_max: limits.git_index_bytes_max,
   });
   if (result.code !== 0) throw gitRefused(result);
-  const marks: IndexMarks = { unmerged: [], assumed: [], skipped: [], truncated: result.truncated };
+  return result;
+}
+
+function marksOf(
+  entries: readonly Buffer[],
+  nameOf: (entry: Buffer) => Buffer,
+  truncated: boolean,
+): IndexMarks {
+  const marks: IndexMarks = { unmerged: [], assumed: [], skipped: [], truncated };
   let last = '';
-  for (const entry of fields(result.stdout)) {
+  for (const entry of entries) {
     const tag = String.fromCharCode(entry[0]!);
     const letter = tag.toUpperCase();
     if (tag === 'H') continue;
-    const path = entry.subarray(2);
+    const path = nameOf(entry);
     if (letter === 'M' && path.toString('latin1') !== last) marks.unmerged.push(path);
     if (letter === 'S') marks.skipped.push(path);
     if (tag !== letter) marks.assumed.push(path);

@@ -1,10 +1,9 @@
 /** Finds work in a worktree that exists nowhere else: changes, untracked files, work in submodules, commits. */
 import { lstat } from 'node:fs/promises';
-import { join } from 'node:path';
-import { limits } from '../limits.ts';
-import type { Git, GitPlace } from './git.ts';
+import type { ExecResult } from '../processes/exec.ts';
+import { type Git, type GitPlace, gitRefused } from './git.ts';
 import { commitOrNull } from './repository.ts';
-import { indexMarks, withUnmarkedIndex } from './unmarked-index.ts';
+import { marksAndSubmodules, withUnmarkedIndex } from './unmarked-index.ts';
 
 /**
  * Returns a message about what would be lost with the worktree at `path` and its branch; null if nothing would. A
@@ -31,7 +30,7 @@ async function unsavedFiles(git: Git, path: string): Promise<string[]> {
     ...['status', '--porcelain', '-z', '--no-renames'],
     ...['--untracked-files=normal', '--ignore-submodules=dirty'],
   ];
-  const marks = await indexMarks(git, path);
+  const { marks, submodules } = await marksAndSubmodules(git, path);
   const status = await withUnmarkedIndex(git, path, { marks, copy: false }, (index) =>
     git.output(path, args, index === undefined ? {} : { index }),
   );
@@ -43,21 +42,17 @@ async function unsavedFiles(git: Git, path: string): Promise<string[]> {
   const reasons: string[] = [];
   if (entries.length > untracked) reasons.push('uncommitted changes');
   if (untracked > 0) reasons.push('untracked files');
-  if (await hasSubmodule(git, path)) reasons.push('submodules');
+  // More entries than were read may include submodules.
+  if (submodules === null || (await isAnyCheckedOut(path, submodules))) reasons.push('submodules');
   return reasons;
 }
 
-/** True if a submodule is checked out, because its contents are not examined, or if that cannot be determined. */
-async function hasSubmodule(git: Git, path: string): Promise<boolean> {
-  const staged = await git.run(path, ['ls-files', '--stage', '-z', '--', ':(top)'], {
-    filters_off: false,
-    output_bytes_max: limits.git_index_bytes_max,
-  });
-  if (staged.code !== 0 || staged.truncated) return true;
-  for (const entry of staged.stdout.toString().split('\0')) {
-    if (!entry.startsWith('160000 ')) continue;
-    const folder = entry.slice(entry.indexOf('\t') + 1);
-    if (await lstat(join(path, folder, '.git')).catch(() => null)) return true;
+/** Whether a submodule is checked out. Its contents are not examined. */
+async function isAnyCheckedOut(path: string, submodules: readonly Buffer[]): Promise<boolean> {
+  for (const name of submodules) {
+    // Not as text, because a name need not be UTF-8.
+    const link = Buffer.concat([Buffer.from(`${path}/`), name, Buffer.from('/.git')]);
+    if (await lstat(link).catch(() => null)) return true;
   }
   return false;
 }
@@ -68,26 +63,36 @@ export async function unsavedCommits(
   place: GitPlace,
   { branch, base, with_head }: { branch: string | null; base: string | null; with_head: boolean },
 ): Promise<number> {
-  const tips = [
-    with_head ? await commitOrNull(git, place, 'HEAD') : null,
-    branch ? await commitOrNull(git, place, `refs/heads/${branch}`) : null,
-  ].filter((tip) => tip !== null);
+  const names = [...(with_head ? ['HEAD'] : []), ...(branch ? [`refs/heads/${branch}`] : [])];
+  if (names.length === 0) return 0;
+  const known_base = base && /^[0-9a-f]{40,64}$/.test(base) ? base : null;
+  const all = await git.run(place, countArgs(names, branch, known_base), { filters_off: false });
+  const commits = countIn(all);
+  if (commits !== null) return commits;
+
+  // One of the names may have no commit. Only a question about that name alone can tell.
+  const tips: string[] = [];
+  for (const name of names) {
+    const tip = await commitOrNull(git, place, name);
+    if (tip !== null) tips.push(tip);
+  }
   if (tips.length === 0) return 0;
-  const known_base = base && /^[0-9a-f]{40,64}$/.test(base) ? await commitOrNull(git, place, base) : null;
-  const count = await git.output(
-    place,
-    [
-      'rev-list',
-      '--count',
-      ...tips,
-      '--not',
-      '--remotes',
-      '--tags',
-      ...(branch ? [`--exclude=${branch}`] : []),
-      '--branches',
-      ...(known_base ? [known_base] : []),
-    ],
-    { filters_off: false },
-  );
-  return Number(count.toString().trim());
+  const base_commit = known_base && (await commitOrNull(git, place, known_base));
+  const existing = await git.run(place, countArgs(tips, branch, base_commit), { filters_off: false });
+  const left = countIn(existing);
+  if (left === null) throw gitRefused(existing);
+  return left;
+}
+
+/** Arguments that count the commits of `tips` that are in no remote branch, tag, other branch or the base. */
+function countArgs(tips: readonly string[], branch: string | null, base: string | null): string[] {
+  const saved = ['--remotes', '--tags', ...(branch ? [`--exclude=${branch}`] : []), '--branches'];
+  // With `--`, a file that is named like a tip makes no difference.
+  return ['rev-list', '--count', ...tips, '--not', ...saved, ...(base ? [base] : []), '--'];
+}
+
+/** Null if git did not count. */
+function countIn({ code, stdout }: ExecResult): number | null {
+  const text = stdout.toString().trim();
+  return code === 0 && /^\d+$/.test(text) ? Number(text) : null;
 }

@@ -160,10 +160,15 @@ export async function drop(
     });
     if ((await removeFolder(context, workdir, false)).left === 'full')
       return { kept: firstError(removed), branch_kept: null };
-    const left = (await listWorktrees(git, repository)).some(({ path }) => path === workdir);
-    if (left) await discard(context, repository, workdir);
+    // Git has removed its record, but other agents may have written more that name the folder.
+    if (removed.code === 0) await forgetRecords(context, repository, workdir);
+    else if (await isListed(git, repository, workdir)) await discard(context, repository, workdir);
   }
   return { kept: null, branch_kept: branch ? await dropBranch(git, repository, branch, base) : null };
+}
+
+async function isListed(git: Git, repository: Repository, workdir: string): Promise<boolean> {
+  return (await listWorktrees(git, repository)).some(({ path }) => path === workdir);
 }
 
 /** Git's record of this worktree. If git was killed early, the record does not name the branch yet. */
