@@ -67,11 +67,13 @@ async function expectKept(made: Worktree, because: string): Promise<void> {
 }
 
 test('the processes of git that create and remove a worktree', async () => {
+  // Git before 2.36 does not know `list -z`, and is asked again.
+  const counted = () => calls.filter((args) => !args.includes('list') || args.includes('-z'));
   const made = await create();
-  expect(calls.length, calls.join('\n')).toBe(8);
+  expect(counted(), calls.join('\n')).toHaveLength(8);
   calls = [];
   expect(await remove(made)).toEqual({ removed: true, kept_because: null });
-  expect(calls.length, calls.join('\n')).toBe(9);
+  expect(counted(), calls.join('\n')).toHaveLength(9);
 });
 
 test.each<[what: string, work: (made: Worktree) => Worktree | undefined, because: string]>([
