@@ -191,6 +191,46 @@ longBrowserTest(
   },
 );
 
+browserTest(
+  'the audit log shows each minute once, and nothing moves when a newer record takes it',
+  async () => {
+    const { page } = await browser.open(plane, { screen: 'phone', time_zone: 'UTC' });
+    await signIn(page, plane);
+    const record = (id: number, time: string) => ({
+      ...{ id, timestamp: `2026-11-22T${time}Z`, level: 'info', event: 'user_login', user_id: null },
+      ...{ agent_id: null, ip: null, details: { username: 'somebody with a name of two lines' } },
+    });
+    let items = [record(4, '10:31:07'), record(3, '10:31:05'), record(2, '10:30:59')];
+    await page.route(/\/api\/.*audit/, (route) => route.fulfill({ json: { items } }));
+    await page.goto(`${plane.url}/audit`);
+    const list = page.getByRole('list', { name: 'Audit records' });
+    const times = () =>
+      list.locator('li time[title]').evaluateAll((all) =>
+        all.map((time) => ({
+          text: time.textContent!.replace(/\s/g, ' '),
+          title: (time as HTMLElement).title.replace(/\s/g, ' '),
+          visible: getComputedStyle(time).opacity === '1',
+          height: time.closest('li')!.clientHeight,
+        })),
+      );
+    await expect.poll(async () => (await times()).length).toBe(3);
+    const before = await times();
+    expect(before).toMatchObject([
+      { text: '10:31 AM', title: '11/22/2026, 10:31:07 AM', visible: true },
+      { text: '10:31 AM', title: '11/22/2026, 10:31:05 AM', visible: false },
+      { text: '10:30 AM', title: '11/22/2026, 10:30:59 AM', visible: true },
+    ]);
+    // Screen readers get the time of each row.
+    expect(await list.ariaSnapshot()).toMatch(/10:31 AM.*10:31 AM.*10:30 AM/s);
+
+    items = [record(5, '10:31:40'), ...items];
+    await expect.poll(async () => (await times()).length, slow).toBe(4);
+    const after = await times();
+    expect(after.map(({ visible }) => visible)).toEqual([true, false, false, true]);
+    expect(after.slice(1).map(({ height }) => height)).toEqual(before.map(({ height }) => height));
+  },
+);
+
 browserTest('of two agents with one name, the filter of the audit log keeps the chosen one', async () => {
   for (let at = 0; at < 2; at++) await plane.create({ name: 'twin', command: 'true', start: false });
   const { page } = await pageOf();

@@ -66,7 +66,7 @@ export function AuditList({
                 </li>
               );
             }
-            const { record, position } = row;
+            const { record, position, begins_minute } = row;
             return (
               <li
                 key={key}
@@ -78,6 +78,7 @@ export function AuditList({
               >
                 <Row
                   record={record}
+                  begins_minute={begins_minute}
                   names={names}
                   open={opened.has(record.id)}
                   onToggle={() => toggle(record.id)}
@@ -178,12 +179,14 @@ function useSentence(record: AuditRecord, names: KnownNames): Sentence {
 
 function Row({
   record,
+  begins_minute,
   names,
   open,
   onToggle,
   onFilter,
 }: {
   record: AuditRecord;
+  begins_minute: boolean;
   names: KnownNames;
   open: boolean;
   onToggle: () => void;
@@ -197,7 +200,7 @@ function Row({
         className={cx(columns, 'items-center px-3 py-1 hover:bg-surface max-md:pointer-coarse:pb-3 md:px-4')}
       >
         <span className="order-2 text-right text-muted md:order-none md:text-left">
-          <TimeText at={record.timestamp} />
+          <TimeText at={record.timestamp} shown={begins_minute} />
         </span>
         <span className="order-1 min-w-0 md:order-none">
           <button
@@ -261,18 +264,22 @@ function DayText({ at }: { at: string }) {
   return <time dateTime={at}>{day_format.format(new Date(at))}</time>;
 }
 
-/** The time within the day of the heading: `4:20:07 PM`. */
-function TimeText({ at }: { at: string }) {
+/** The minute within the day of the heading: `4:20 PM`. Unless `shown`, only for screen readers, and its space stays. */
+function TimeText({ at, shown }: { at: string; shown: boolean }) {
   const date = new Date(at);
   return (
-    <time dateTime={at} title={date.toLocaleString()} className="whitespace-nowrap tabular-nums">
+    <time
+      dateTime={at}
+      title={date.toLocaleString()}
+      className={cx('whitespace-nowrap tabular-nums', !shown && 'opacity-0')}
+    >
       {time_format.format(date)}
     </time>
   );
 }
 
 const day_format = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
-const time_format = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const time_format = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 
 function Filter({ onClick, children }: { onClick: () => void; children: string }) {
   return (

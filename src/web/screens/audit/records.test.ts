@@ -77,8 +77,8 @@ describe('the audit log', () => {
 
 describe('rows of the audit log', () => {
   /** A record at a local time of a day of November. */
-  const at = (id: number, day: number, hour: number) =>
-    ({ id, timestamp: new Date(2026, 10, day, hour).toISOString() }) as AuditRecord;
+  const at = (id: number, day: number, hour: number, minute = 0, second = 0) =>
+    ({ id, timestamp: new Date(2026, 10, day, hour, minute, second).toISOString() }) as AuditRecord;
   const shown = (all: AuditRecord[]) =>
     toRows(all).map((row) => (row.type === 'day' ? row.key : row.record.id));
 
@@ -86,6 +86,11 @@ describe('rows of the audit log', () => {
     const all = [at(9, 22, 0), at(8, 21, 23), at(7, 21, 1), at(6, 19, 1)];
     expect(shown(all)).toEqual(['day 9', 9, 'day 7', 8, 7, 'day 6', 6]);
     expect(toRows(all).at(-1)).toMatchObject({ position: 4 });
+  });
+  it('begin a minute where the record above is of another minute', () => {
+    const all = [at(9, 22, 10, 31, 59), at(8, 22, 10, 31), at(7, 22, 10, 30, 59), at(6, 21, 10, 30)];
+    const marks = toRows(all).flatMap((row) => (row.type === 'record' ? row.begins_minute : []));
+    expect(marks).toEqual([true, false, true, true]);
   });
   it('keep the keys of their headings when newer records arrive', () => {
     const known = [at(8, 21, 22), at(7, 21, 1)];

@@ -23,13 +23,14 @@ export const isPeriod = (text: string | undefined): text is Period =>
 /** A heading, or a record below it. */
 export type AuditRow =
   | { type: 'day'; key: string; at: string }
-  | { type: 'record'; key: string; record: AuditRecord; position: number };
+  | { type: 'record'; key: string; record: AuditRecord; position: number; begins_minute: boolean };
 
-/** Records with a heading above the first of each day in the local time zone. */
+/** Records with a heading above the first of each day in the local time zone, and a mark on the first of each minute. */
 export function toRows(records: readonly AuditRecord[]): AuditRow[] {
   const rows: AuditRow[] = [];
   let heading: AuditRow | null = null;
   let day: string | null = null;
+  let minute: number | null = null;
   for (const [at, record] of records.entries()) {
     const own = new Date(record.timestamp).toDateString();
     if (!heading || own !== day) {
@@ -39,7 +40,10 @@ export function toRows(records: readonly AuditRecord[]): AuditRow[] {
     }
     // Of its oldest record, which stays when newer ones arrive.
     heading.key = `day ${record.id}`;
-    rows.push({ type: 'record', key: String(record.id), record, position: at + 1 });
+    const own_minute = Math.floor(Date.parse(record.timestamp) / MINUTE_MS);
+    const begins_minute = own_minute !== minute;
+    minute = own_minute;
+    rows.push({ type: 'record', key: String(record.id), record, position: at + 1, begins_minute });
   }
   return rows;
 }
