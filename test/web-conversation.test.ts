@@ -1,4 +1,8 @@
-/** The rows of a conversation in a real browser: loading earlier ones, and links to what sub-agents did. */
+/**
+ * A conversation in a real browser: loading earlier rows, links to what sub-agents did, and the folder in its side panel.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -39,9 +43,9 @@ interface OpenAgent extends WatchedPage {
   seqOf: (text: string) => number;
 }
 
-async function openAgent(updates: Update[]): Promise<OpenAgent> {
+async function openAgent(updates: Update[], workdir = plane.work): Promise<OpenAgent> {
   const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([updates])];
-  const agent = await plane.agent(argv, { protocol: 'acp', prompt: 'Begin' });
+  const agent = await plane.agent(argv, { protocol: 'acp', prompt: 'Begin', workdir });
   const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
   const watched = await browser.open(plane);
   await signIn(watched.page, plane);
@@ -123,3 +127,38 @@ browserTest(
     expect(await other.getAttribute('aria-expanded')).toBe('false');
   },
 );
+
+browserTest('the side panel shortens the folder once, in the middle, and copies all of it', async () => {
+  const workdir = join(plane.work, 'worktrees-of-everybody', 'fix-checkout-race-of-the-shop');
+  mkdirSync(workdir, { recursive: true });
+  const { page, url } = await openAgent([], workdir);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: plane.url });
+  await page.goto(url);
+  const panel = page.getByRole('complementary', { name: 'About this conversation' });
+  const path = panel.getByTitle(workdir, { exact: true });
+  for (const width of [200, 288, 400]) {
+    await page.evaluate(`localStorage.setItem('svc.side', '${width}')`);
+    await page.reload();
+    await path.waitFor();
+    const { lines, cut, end } = await path.evaluate((element) => {
+      const range = document.createRange();
+      range.selectNodeContents(element.lastChild!);
+      const all = [element, ...element.querySelectorAll('*')];
+      return {
+        lines: Math.round(element.clientHeight / Number.parseFloat(getComputedStyle(element).lineHeight)),
+        cut: all.filter((one) => one.scrollWidth > one.clientWidth).length,
+        end: element.getBoundingClientRect().right - range.getBoundingClientRect().right,
+      };
+    });
+    expect({ lines, cut }).toEqual({ lines: 1, cut: 1 });
+    expect(end).toBeGreaterThanOrEqual(0);
+  }
+  const selected = path.evaluate((element) => {
+    getSelection()!.selectAllChildren(element);
+    return getSelection()!.toString();
+  });
+  expect(await selected).toBe(workdir);
+  await panel.getByRole('button', { name: 'Copy path' }).click();
+  await page.getByText('Copied').waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(workdir);
+});

@@ -1,11 +1,10 @@
 /** A path on one line. Its folder is shortened before its name, which says the most. */
-import { cx } from './cx.ts';
 
-export function PathText({ path, title, className }: { path: string; title?: string; className?: string }) {
+export function PathText({ path }: { path: string }) {
   const at = Math.max(0, path.lastIndexOf('/'));
   const slash = at > 0 || path.startsWith('/') ? 1 : 0;
   return (
-    <span dir="ltr" title={title} className={cx('flex min-w-0', className)}>
+    <span dir="ltr" className="flex min-w-0">
       <span className={at > 4 ? 'min-w-4 shrink-999 truncate' : 'shrink-0'}>{path.slice(0, at)}</span>
       <span className="min-w-0 truncate">
         {slash > 0 && '/'}

@@ -3,11 +3,12 @@ import { Copy } from 'lucide-react';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { IconButton } from '../../../ui/button.tsx';
 import { copyText } from '../../../ui/copy.tsx';
-import { PathText } from '../../../ui/path-text.tsx';
 import { showToast } from '../../../ui/toast.tsx';
 
 export function FolderPath({ path }: { path: string }) {
   const shown = escapeHidden(path);
+  // The last 16 characters are always in view.
+  const [, start, end] = /^(.*?)(.{0,16})$/su.exec(shown)!;
   const copy = () =>
     copyText(path).then(
       () => showToast('Copied'),
@@ -15,7 +16,17 @@ export function FolderPath({ path }: { path: string }) {
     );
   return (
     <p className="flex min-w-0 items-center gap-1 text-muted">
-      <PathText path={shown} title={shown} className="flex-1 font-mono text-sm" />
+      <span
+        dir="ltr"
+        title={shown}
+        className="min-w-0 flex-1 overflow-hidden whitespace-pre font-mono text-sm"
+      >
+        {/* An inline block, because copying a selection of flex items adds a line break between them. */}
+        <span className="inline-block max-w-[calc(100%-16ch)] overflow-hidden text-ellipsis align-bottom">
+          {start}
+        </span>
+        {end}
+      </span>
       <IconButton label="Copy path" icon={<Copy aria-hidden />} onClick={() => void copy()} />
     </p>
   );
