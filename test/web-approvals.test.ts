@@ -629,6 +629,28 @@ async function expectInView(page: Page, name: string): Promise<void> {
   expect(box.y + box.height).toBeLessThanOrEqual(page.viewportSize()!.height);
 }
 
+browserTest(
+  'the caption of an option that lasts is beside the buttons, and below them on a phone',
+  async () => {
+    const { id } = await requestReview('npm test');
+    const full = 'also applies to later requests; the agent decides which';
+    const page = await openApprovals(`?review=${id}`);
+    const card = page.getByRole('article');
+    const button = card.getByRole('button', { name: 'Always allow' });
+    for (const width of [1280, 1100]) {
+      await page.setViewportSize({ width, height: 800 });
+      const [at, caption] = await Promise.all(
+        [button, card.getByText('also next time')].map((one) => one.boundingBox()),
+      );
+      expect(Math.abs(at!.y + at!.height / 2 - caption!.y - caption!.height / 2)).toBeLessThan(2);
+    }
+    // Screen readers get all of it.
+    expect(await button.evaluate((one) => one.ariaDescribedByElements![0]!.textContent)).toBe(full);
+    const phone = await openApprovals(`?review=${id}`, { screen: 'phone' });
+    await phone.getByRole('article').getByText(full).waitFor();
+  },
+);
+
 longBrowserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
   const { id } = await requestReview('npm test');
   const page = await openApprovals(`?review=${id}`, { screen: 'phone' });

@@ -295,7 +295,7 @@ function Options({
   return (
     <div
       className={cx(
-        'flex flex-col gap-x-4 gap-y-3 sm:flex-row sm:flex-wrap sm:items-center',
+        'flex flex-col gap-3 sm:flex-row sm:flex-wrap sm:items-center',
         fills_screen ? barOptionsClass : inlineOptionsClass,
       )}
     >
@@ -318,14 +318,22 @@ function Options({
       ))}
       {/* Between the buttons, it would push the last ones to another row. */}
       {groups.some(({ lasting }) => lasting) && (
-        <span className="inline-flex items-center gap-1.5 text-muted text-sm">
+        <span title={lastingText} className="inline-flex items-center gap-1 text-muted text-sm">
           <Lasting aria-hidden className="size-4 shrink-0" />
-          <span id={lastingId}>also applies to later requests; the agent decides which</span>
+          <span id={lastingId} className="sm:pointer-fine:hidden">
+            {lastingText}
+          </span>
+          {/* Beside the buttons there is room for a few words, and a mouse shows the others. */}
+          <span aria-hidden className="pointer-coarse:hidden max-sm:hidden">
+            also next time
+          </span>
         </span>
       )}
     </div>
   );
 }
+
+const lastingText = 'also applies to later requests; the agent decides which';
 
 /** Four options fit, also with captions; more of them scroll. */
 const barOptionsClass = '-m-1 max-h-[min(17.5rem,50dvh)] overflow-y-auto p-1';
