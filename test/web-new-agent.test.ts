@@ -102,6 +102,72 @@ browserTest.for(firstOf(1, mainScreens))(
   },
 );
 
+browserTest.for(firstOf(1, mainScreens))(
+  'an agent starts on the screen of a %s only once it is known where',
+  async (screen) => {
+    const { page } = await browser.open(plane, { screen });
+    await signIn(page, plane);
+    const created: string[] = [];
+    page.on('request', (request) => request.method() === 'POST' && created.push(request.url()));
+    const held = Promise.withResolvers<void>();
+    await page.route('**/repositories*', (route) => held.promise.then(() => route.continue()));
+    await page.goto(`${plane.url}/agents/new`);
+    const reason = page.getByText('Searching for repositories. You can also enter a path.');
+    await reason.waitFor();
+    const button = start(page);
+    expect(await button.isDisabled()).toBe(true);
+    expect(await button.getAttribute('aria-describedby')).toBe(await reason.getAttribute('id'));
+    await page.keyboard.press('Control+Enter');
+
+    // Nobody has to wait for a list that does not decide anything.
+    await repository(page).fill(join(code, 'shop'));
+    await expect.poll(() => button.isEnabled()).toBe(true);
+    await repository(page).fill('');
+    await expect.poll(() => button.isDisabled()).toBe(true);
+    const where = page.getByRole('combobox', { name: 'Where' });
+    await where.selectOption({ label: 'Empty folder' });
+    await expect.poll(() => button.isEnabled()).toBe(true);
+    await where.selectOption({ label: 'New worktree' });
+    await expect.poll(() => button.isDisabled()).toBe(true);
+
+    held.resolve();
+    await expect.poll(() => button.isEnabled(), SOON).toBe(true);
+    await reason.waitFor({ state: 'detached' });
+    expect(created).toEqual([]);
+    expect(await movedBy(page)).toBeLessThan(0.02);
+  },
+);
+
+browserTest(
+  'on a node without repositories, an agent starts in an empty folder or the entered path',
+  async () => {
+    const { page } = await browser.open(plane);
+    await signIn(page, plane);
+    let held = Promise.resolve();
+    const none = { roots: [code], repositories: [], truncated: false };
+    await page.route('**/repositories*', (route) => held.then(() => route.fulfill({ json: none })));
+    await page.goto(`${plane.url}/agents/new`);
+    const where = page.getByRole('combobox', { name: 'Where' });
+    await expect.poll(() => where.inputValue(), SOON).toBe('empty');
+    await expect.poll(() => start(page).isEnabled()).toBe(true);
+
+    const answer = Promise.withResolvers<void>();
+    held = answer.promise;
+    await page.reload();
+    await page.getByText('Searching for repositories. You').waitFor();
+    await repository(page).fill(join(code, 'sho'));
+    answer.resolve();
+    await page.getByText(`No repositories in ${code}. Enter a path.`).waitFor({ state: 'attached' });
+    await repository(page).fill('');
+    expect(await where.inputValue()).toBe('worktree');
+    await repository(page).fill(join(code, 'shop'));
+    await start(page).click();
+    await page.waitForURL(/\/agents\/agt_\w+/);
+    const { worktree_repo } = await plane.get(/agt_\w+/.exec(page.url())![0]);
+    expect(worktree_repo).toBe(join(code, 'shop'));
+  },
+);
+
 browserTest('the list shows branches and changes, filters, and is used with keys or a pointer', async () => {
   const { page, errors } = await openForm();
   const field = repository(page);
@@ -197,7 +263,13 @@ longBrowserTest('a path can be entered if the repositories cannot be listed', as
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   const refusal = { status: 502, json: { error: 'failed to connect to remote node' } };
-  await page.route('**/repositories*', (route) => route.fulfill(refusal));
+  // The first attempt decides: others may take long.
+  const again = Promise.withResolvers<void>();
+  let attempts = 0;
+  await page.route('**/repositories*', async (route) => {
+    if (++attempts > 1) await again.promise;
+    await route.fulfill(refusal);
+  });
   await page.goto(`${plane.url}/agents/new`);
   await repository(page).click();
   await page.getByText('The repositories cannot be listed: failed to connect to remote node.').waitFor();
@@ -206,6 +278,7 @@ longBrowserTest('a path can be entered if the repositories cannot be listed', as
   await repository(page).fill(join(code, 'shop'));
   await start(page).click();
   await page.waitForURL(/\/agents\/agt_\w+/);
+  again.resolve();
 });
 
 browserTest('presets that are not installed show the command that installs them', async () => {

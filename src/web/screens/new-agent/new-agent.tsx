@@ -1,6 +1,6 @@
 /** The new-agent form: the first prompt, then where the agent works and how. Everything else is under Advanced. */
 import { Link } from '@tanstack/react-router';
-import { type FormEvent, type KeyboardEvent, useEffect, useRef } from 'react';
+import { type FormEvent, type KeyboardEvent, useEffect, useId, useRef } from 'react';
 import { errorMessage } from '../../api/client.ts';
 import { useSession } from '../../api/session.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
@@ -29,7 +29,8 @@ export function NewAgent() {
 }
 
 function NewAgentForm({ state }: { state: ReturnType<typeof useNewAgent> }) {
-  const { form, nodes, presets, assumed_name, submit, isPending } = state;
+  const { form, nodes, presets, assumed_name, submit, isPending, is_waiting } = state;
+  const waiting_id = useId();
   const { draft, problems, shape, change } = form;
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
@@ -74,10 +75,19 @@ function NewAgentForm({ state }: { state: ReturnType<typeof useNewAgent> }) {
           </p>
         )}
         <div className="flex items-center gap-3">
-          <Button type="submit" variant="primary" busy={isPending}>
+          <Button
+            type="submit"
+            variant="primary"
+            busy={isPending}
+            disabled={is_waiting}
+            aria-describedby={waiting_id}
+          >
             {isPending ? 'Starting…' : 'Start agent'}
           </Button>
-          <span className="hidden text-muted text-sm md:pointer-fine:inline">{MOD} ⏎</span>
+          <span id={waiting_id} role="status" className="text-muted text-sm empty:sr-only">
+            {is_waiting && 'Searching for repositories. You can also enter a path.'}
+          </span>
+          {!is_waiting && <span className="hidden text-muted text-sm md:pointer-fine:inline">{MOD} ⏎</span>}
         </div>
         <Preview form={form} />
         <Advanced form={form} />

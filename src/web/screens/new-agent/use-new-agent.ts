@@ -1,5 +1,5 @@
 /** The state of the new-agent form, and its submission. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type UseQueryResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { Problem, settingForRefusedPath } from '../../../core/problem.ts';
@@ -38,8 +38,8 @@ export function useNewAgent() {
   const navigate = useNavigate();
   const isHere = useIsHere();
   const client = useQueryClient();
-  const { data: listed_nodes } = useQuery(nodesQuery);
-  const nodes = listed_nodes ?? [];
+  const listed_nodes = useQuery(nodesQuery);
+  const nodes = listed_nodes.data ?? [];
   const { data: agents = [] } = useQuery(agentsQuery);
   const { written, remembered, write, finish } = useStoredDraft();
   const { shape: _, preset_name, ...last } = remembered;
@@ -51,6 +51,9 @@ export function useNewAgent() {
   const presets = useQuery(presetsQuery(node_id));
   const listed = useQuery(repositoriesQuery(node_id));
   const draft = complete(written, chosen, listed.data);
+  const is_waiting =
+    (isLoading(listed_nodes) && written.node_id === undefined) ||
+    (isLoading(listed) && dependsOnList(draft, written));
   const preset = presets.data?.find(({ id }) => id === preset_id);
   const shape = preset ? shapeOf(preset) : assumedShape(remembered, preset_id, presets.data !== undefined);
   const nameOf = (one: Draft) =>
@@ -69,15 +72,12 @@ export function useNewAgent() {
   const tried = useRef({ form: '', name: '' });
   const create = useMutation({
     mutationFn: async () => {
-      // The default repository may not be known yet.
-      const found = await client.ensureQueryData(repositoriesQuery(node_id)).catch(() => undefined);
-      const sent = complete(written, chosen, found);
-      const form = JSON.stringify(sent);
-      if (tried.current.form !== form) tried.current = { form, name: nameOf(sent) };
-      const result = toBody(sent, shape, tried.current.name);
+      const form = JSON.stringify(draft);
+      if (tried.current.form !== form) tried.current = { form, name: nameOf(draft) };
+      const result = toBody(draft, shape, tried.current.name);
       if ('problems' in result) throw new Incomplete(result.problems);
       const agent_id = await startNew(result.body, keyOf(result.body));
-      return { agent_id, sent };
+      return { agent_id, sent: draft };
     },
     onError: (error) => show(error, draft, repositories),
     onSuccess: async ({ agent_id, sent }) => {
@@ -98,18 +98,30 @@ export function useNewAgent() {
   const node = nodes.find(({ id }) => id === node_id);
   const form: FormState = {
     ...{ ...shown, draft, preset, shape, node, name: nameOf(draft), change, check, repositories },
-    repositories_note: noteOf(listed.data, listed.error),
+    repositories_note: noteOf(listed.data, listed.failureReason),
     isWorkdir: (repository) => isWorkdir(repository, node),
   };
   return {
     ...{ form, nodes, presets },
-    has_no_nodes: listed_nodes?.length === 0,
+    has_no_nodes: listed_nodes.data?.length === 0,
     assumed_name: remembered.preset === preset_id ? (preset_name ?? preset_id) : nameOfPreset(preset_id),
     submit: () => {
-      if (!create.isPending) create.mutate();
+      if (!create.isPending && !is_waiting) create.mutate();
     },
     isPending: create.isPending,
+    is_waiting,
   };
+}
+
+/** Before the first answer. After a failure, other attempts may take minutes, and the user can enter a path. */
+function isLoading({ isPending, failureReason }: UseQueryResult): boolean {
+  return isPending && failureReason === null;
+}
+
+/** Whether the list of repositories decides where the agent works. */
+function dependsOnList({ where }: Draft, written: Written): boolean {
+  if (where === 'worktree') return !written.repo;
+  return where === 'folder' && written.where === undefined;
 }
 
 /** The agent's screen opens right after the start. */
@@ -173,8 +185,8 @@ function complete(written: Written, chosen: Written, listed: RepositoryList | un
   const known = listed?.repositories ?? [];
   const { repo, where, ...rest } = { ...EMPTY, ...withoutUndefined(chosen) };
   const last = known.find(({ path }) => path === chosen.repo) ?? known[0];
-  // With no repository, an empty folder is the choice that always works.
-  const none = listed !== undefined && known.length === 0;
+  // With no repository, an empty folder is the choice that always works. A path that is being entered stays.
+  const none = listed !== undefined && known.length === 0 && written.repo === undefined;
   return {
     ...rest,
     repo: written.repo ?? last?.path ?? '',
