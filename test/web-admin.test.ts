@@ -208,8 +208,8 @@ browserTest(
       list.locator('li time[title]').evaluateAll((all) =>
         all.map((time) => ({
           text: time.textContent!.replace(/\s/g, ' '),
-          title: (time as HTMLElement).title.replace(/\s/g, ' '),
-          visible: getComputedStyle(time).opacity === '1',
+          title: time.getAttribute('title')!.replace(/\s/g, ' '),
+          visible: time.ownerDocument.defaultView!.getComputedStyle(time).opacity === '1',
           height: time.closest('li')!.clientHeight,
         })),
       );

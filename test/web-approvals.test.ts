@@ -656,6 +656,12 @@ longBrowserTest('a review can be read while offline, with disabled buttons and t
   const page = await openApprovals(`?review=${id}`, { screen: 'phone' });
   const button = page.getByRole('article').getByRole('button', { name: 'Allow once' });
   await button.waitFor();
+  // What counts is whether the service answers.
+  const answered = page.waitForResponse('**/healthz');
+  await page.evaluate(`Object.defineProperty(navigator, 'onLine', { value: false, configurable: true });
+    dispatchEvent(new Event('offline')); delete navigator.onLine`);
+  await answered;
+  expect(await button.isEnabled()).toBe(true);
   await page.context().setOffline(true);
   await page.getByText('You are offline. Answer when you are back online.').waitFor();
   expect(await button.isDisabled()).toBe(true);

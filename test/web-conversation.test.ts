@@ -141,11 +141,14 @@ browserTest('the side panel shortens the folder once, in the middle, and copies 
     await page.reload();
     await path.waitFor();
     const { lines, cut, end } = await path.evaluate((element) => {
-      const range = document.createRange();
+      const range = element.ownerDocument.createRange();
       range.selectNodeContents(element.lastChild!);
       const all = [element, ...element.querySelectorAll('*')];
       return {
-        lines: Math.round(element.clientHeight / Number.parseFloat(getComputedStyle(element).lineHeight)),
+        lines: Math.round(
+          element.clientHeight /
+            Number.parseFloat(element.ownerDocument.defaultView!.getComputedStyle(element).lineHeight),
+        ),
         cut: all.filter((one) => one.scrollWidth > one.clientWidth).length,
         end: element.getBoundingClientRect().right - range.getBoundingClientRect().right,
       };
@@ -154,8 +157,9 @@ browserTest('the side panel shortens the folder once, in the middle, and copies 
     expect(end).toBeGreaterThanOrEqual(0);
   }
   const selected = path.evaluate((element) => {
-    getSelection()!.selectAllChildren(element);
-    return getSelection()!.toString();
+    const selection = element.ownerDocument.getSelection()!;
+    selection.selectAllChildren(element);
+    return selection.toString();
   });
   expect(await selected).toBe(workdir);
   await panel.getByRole('button', { name: 'Copy path' }).click();

@@ -6,6 +6,7 @@ import { bounds } from './bounds.ts';
 import { type HubConnection, StreamClient } from './client.ts';
 import { StreamHub } from './hub.ts';
 import type { ToClient } from './messages.ts';
+import { online } from './online.ts';
 import type { FromPort } from './worker.ts';
 
 export type { AgentNews, StreamsState } from './client.ts';
@@ -30,7 +31,7 @@ export function openStreams({ token }: { token: string | null }): Streams {
   };
   const page = new StreamClient({
     token,
-    is_online: navigator.onLine,
+    is_online: online.get(),
     is_visible: document.visibilityState === 'visible',
     connectToHub,
   });
@@ -38,8 +39,7 @@ export function openStreams({ token }: { token: string | null }): Streams {
   const on = (target: EventTarget, name: string, listener: (event: Event) => void) =>
     target.addEventListener(name, listener, { signal: stop.signal });
   on(document, 'visibilitychange', () => page.setVisible(document.visibilityState === 'visible'));
-  on(window, 'online', () => page.setOnline(true));
-  on(window, 'offline', () => page.setOnline(false));
+  const stopOnline = online.subscribe(() => page.setOnline(online.get()));
   on(window, 'pagehide', () => page.disconnect());
   on(window, 'pageshow', (event) => {
     if ((event as PageTransitionEvent).persisted) page.connect();
@@ -47,6 +47,7 @@ export function openStreams({ token }: { token: string | null }): Streams {
   const pinging = setInterval(() => page.ping(), bounds.ping_ms);
   const close = () => {
     stop.abort();
+    stopOnline();
     clearInterval(pinging);
     page.end();
   };
