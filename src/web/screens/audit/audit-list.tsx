@@ -229,33 +229,35 @@ function Row({
           {record.ip ?? '–'}
         </span>
       </div>
-      {open && (
-        <div className="flex flex-col gap-2 border-line border-t bg-surface px-3 py-2 md:px-4">
-          <div className="flex flex-wrap items-center gap-2">
-            <Copy text={JSON.stringify(record, null, 2)} label="Copy JSON" />
-            {record.agent_id && (
-              <>
-                <Link
-                  to="/agents/$agent_id"
-                  params={{ agent_id: record.agent_id }}
-                  className="tap flex items-center px-1 underline"
-                >
-                  Open agent
-                </Link>
-                <Filter onClick={() => onFilter({ agent_id: record.agent_id! })}>Only this agent</Filter>
-              </>
-            )}
-            {record.user_id && (
-              <Filter onClick={() => onFilter({ user_id: record.user_id! })}>Only this user</Filter>
-            )}
-            <Filter onClick={() => onFilter({ event: record.event })}>Only this event</Filter>
-          </div>
-          <pre className="whitespace-pre-wrap break-all font-mono text-sm">
-            {JSON.stringify(record, null, 2)}
-          </pre>
-        </div>
-      )}
+      {open && <Details record={record} onFilter={onFilter} />}
     </>
+  );
+}
+
+function Details({ record, onFilter }: { record: AuditRecord; onFilter: (change: AuditSearch) => void }) {
+  return (
+    <div className="flex flex-col gap-2 border-line border-t bg-surface px-3 py-2 md:px-4">
+      <div className="flex flex-wrap items-center gap-2">
+        <Copy text={JSON.stringify(record, null, 2)} label="Copy JSON" />
+        {record.agent_id && (
+          <>
+            <Link
+              to="/agents/$agent_id"
+              params={{ agent_id: record.agent_id }}
+              className="tap flex items-center px-1 underline"
+            >
+              Open agent
+            </Link>
+            <Filter onClick={() => onFilter({ agent_id: record.agent_id! })}>Only this agent</Filter>
+          </>
+        )}
+        {record.user_id && (
+          <Filter onClick={() => onFilter({ user_id: record.user_id! })}>Only this user</Filter>
+        )}
+        <Filter onClick={() => onFilter({ event: record.event })}>Only this event</Filter>
+      </div>
+      <pre className="whitespace-pre-wrap break-all font-mono text-sm">{JSON.stringify(record, null, 2)}</pre>
+    </div>
   );
 }
 
