@@ -138,36 +138,6 @@ browserTest.for(firstOf(1, mainScreens))(
   },
 );
 
-browserTest(
-  'on a node without repositories, an agent starts in an empty folder or the entered path',
-  async () => {
-    const { page } = await browser.open(plane);
-    await signIn(page, plane);
-    let held = Promise.resolve();
-    const none = { roots: [code], repositories: [], truncated: false };
-    await page.route('**/repositories*', (route) => held.then(() => route.fulfill({ json: none })));
-    await page.goto(`${plane.url}/agents/new`);
-    const where = page.getByRole('combobox', { name: 'Where' });
-    await expect.poll(() => where.inputValue(), SOON).toBe('empty');
-    await expect.poll(() => start(page).isEnabled()).toBe(true);
-
-    const answer = Promise.withResolvers<void>();
-    held = answer.promise;
-    await page.reload();
-    await page.getByText('Searching for repositories. You').waitFor();
-    await repository(page).fill(join(code, 'sho'));
-    answer.resolve();
-    await page.getByText(`No repositories in ${code}. Enter a path.`).waitFor({ state: 'attached' });
-    await repository(page).fill('');
-    expect(await where.inputValue()).toBe('worktree');
-    await repository(page).fill(join(code, 'shop'));
-    await start(page).click();
-    await page.waitForURL(/\/agents\/agt_\w+/);
-    const { worktree_repo } = await plane.get(/agt_\w+/.exec(page.url())![0]);
-    expect(worktree_repo).toBe(join(code, 'shop'));
-  },
-);
-
 browserTest('the list shows branches and changes, filters, and is used with keys or a pointer', async () => {
   const { page, errors } = await openForm();
   const field = repository(page);
@@ -393,3 +363,33 @@ longBrowserTest('another user sees who can allow a folder', async () => {
   await page.getByText('A root user can allow this repository.').waitFor();
   expect(await page.getByRole('button', { name: /^Allow/ }).count()).toBe(0);
 });
+
+browserTest(
+  'on a node without repositories, an agent starts in an empty folder or the entered path',
+  async () => {
+    const { page } = await browser.open(plane);
+    await signIn(page, plane);
+    let held = Promise.resolve();
+    const none = { roots: [code], repositories: [], truncated: false };
+    await page.route('**/repositories*', (route) => held.then(() => route.fulfill({ json: none })));
+    await page.goto(`${plane.url}/agents/new`);
+    const where = page.getByRole('combobox', { name: 'Where' });
+    await expect.poll(() => where.inputValue(), SOON).toBe('empty');
+    await expect.poll(() => start(page).isEnabled()).toBe(true);
+
+    const answer = Promise.withResolvers<void>();
+    held = answer.promise;
+    await page.reload();
+    await page.getByText('Searching for repositories. You').waitFor();
+    await repository(page).fill(join(code, 'sho'));
+    answer.resolve();
+    await page.getByText(`No repositories in ${code}. Enter a path.`).waitFor({ state: 'attached' });
+    await repository(page).fill('');
+    expect(await where.inputValue()).toBe('worktree');
+    await repository(page).fill(join(code, 'shop'));
+    await start(page).click();
+    await page.waitForURL(/\/agents\/agt_\w+/);
+    const { worktree_repo } = await plane.get(/agt_\w+/.exec(page.url())![0]);
+    expect(worktree_repo).toBe(join(code, 'shop'));
+  },
+);
