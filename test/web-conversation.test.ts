@@ -128,7 +128,7 @@ browserTest(
   },
 );
 
-browserTest('the side panel shortens the folder once, in the middle, and copies all of it', async () => {
+browserTest('the side panel shows the end of a long folder, and copies all of it', async () => {
   const workdir = join(plane.work, 'worktrees-of-everybody', 'fix-checkout-race-of-the-shop');
   mkdirSync(workdir, { recursive: true });
   const { page, url } = await openAgent([], workdir);
