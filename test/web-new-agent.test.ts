@@ -391,5 +391,24 @@ browserTest(
     await page.waitForURL(/\/agents\/agt_\w+/);
     const { worktree_repo } = await plane.get(/agt_\w+/.exec(page.url())![0]);
     expect(worktree_repo).toBe(join(code, 'shop'));
+
+    // The next form proposes the same, and keeps the folder that is entered before the list arrives.
+    await page.goto(`${plane.url}/agents/new`);
+    await where.selectOption({ label: 'Existing folder' });
+    const place = page.getByLabel('Folder', { exact: true });
+    await place.fill(plane.work);
+    await start(page).click();
+    await page.waitForURL(/\/agents\/agt_\w+/);
+    const later = Promise.withResolvers<void>();
+    held = later.promise;
+    await page.goto(`${plane.url}/agents/new`);
+    await page.getByText('Searching for repositories. You').waitFor();
+    expect(await where.inputValue()).toBe('folder');
+    await place.fill(plane.work);
+    await expect.poll(() => start(page).isEnabled()).toBe(true);
+    later.resolve();
+    await page.getByText(`No repositories in ${code}. Enter a path.`).waitFor({ state: 'attached' });
+    expect(await where.inputValue()).toBe('folder');
+    expect(await place.inputValue()).toBe(plane.work);
   },
 );

@@ -4,7 +4,7 @@
  * configures. The checkout may run such programs, but the records are read-only for it.
  */
 import { lstat, readdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { limits } from '../../base/limits.ts';
 import { Problem } from '../../core/problem.ts';
 import { firstError, type Git } from './git.ts';
@@ -217,7 +217,8 @@ async function forgetRecords(
   const records = join(common_dir, 'worktrees');
   for (const name of await readdir(records).catch(() => [])) {
     const pointer = await readShort(join(records, name, 'gitdir'));
-    if (pointer.trim() === join(workdir, '.git')) await requireRemoved(context, join(records, name));
+    // Relative with `worktree.useRelativePaths`.
+    if (resolve(records, name, pointer.trim()) === join(workdir, '.git')) await requireRemoved(context, join(records, name));
   }
 }
 

@@ -324,7 +324,7 @@ function Options({
             {lastingText}
           </span>
           {/* Beside the buttons there is room for a few words, and a mouse shows the others. */}
-          <span aria-hidden className="pointer-coarse:hidden max-sm:hidden">
+          <span aria-hidden className="hidden sm:pointer-fine:inline">
             also next time
           </span>
         </span>

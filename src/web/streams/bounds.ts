@@ -14,7 +14,7 @@ export const bounds = {
   fleet_retry_ms: 30_000,
   /** A worker that has not replied by then is replaced with a hub in the page. */
   worker_hello_ms: 5_000,
-  /** How often the service is asked while the browser is offline, and how long the answer may take. */
+  /** While the browser is offline: the pause between questions to the service, and how long an answer may take. */
   online_check_ms: 5_000,
   /** How often a page reports that it is open, if the browser has no locks, and after which silence it counts as closed. */
   ping_ms: 20_000,

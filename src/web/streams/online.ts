@@ -7,6 +7,8 @@ import { bounds } from './bounds.ts';
 let is_online = true;
 let has_begun = false;
 let next: ReturnType<typeof setTimeout> | undefined;
+/** Ends the request that is on its way. */
+let asking = new AbortController();
 const listeners = new Set<() => void>();
 
 export const online = {
@@ -21,24 +23,32 @@ export const online = {
 
 function begin(): void {
   has_begun = true;
-  window.addEventListener('online', check);
-  window.addEventListener('offline', check);
-  if (!navigator.onLine) check();
+  window.addEventListener('online', () => void check());
+  window.addEventListener('offline', () => void check());
+  if (!navigator.onLine) void check();
 }
 
-function check(): void {
+async function check(): Promise<void> {
   clearTimeout(next);
+  asking.abort();
   if (navigator.onLine) {
     report(true);
     return;
   }
-  next = setTimeout(check, bounds.online_check_ms);
-  const asked = fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(bounds.online_check_ms) });
-  // An error of a proxy has come over the network too.
-  void asked.then(
-    () => is_online || report(true),
-    () => navigator.onLine || report(false),
+  asking = new AbortController();
+  const { signal } = asking;
+  const answers = await fetch('/healthz', {
+    cache: 'no-store',
+    // That of a proxy has come over the network too.
+    redirect: 'manual',
+    signal: AbortSignal.any([signal, AbortSignal.timeout(bounds.online_check_ms)]),
+  }).then(
+    () => true,
+    () => false,
   );
+  if (signal.aborted) return;
+  next = setTimeout(() => void check(), bounds.online_check_ms);
+  if (answers !== is_online) report(answers);
 }
 
 function report(now: boolean): void {

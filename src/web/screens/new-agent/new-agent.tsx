@@ -28,8 +28,13 @@ export function NewAgent() {
   return state.has_no_nodes ? <NoNodes /> : <NewAgentForm state={state} />;
 }
 
+const reasons = {
+  nodes: 'Looking for nodes.',
+  repositories: 'Searching for repositories. You can also enter a path.',
+};
+
 function NewAgentForm({ state }: { state: ReturnType<typeof useNewAgent> }) {
-  const { form, nodes, presets, assumed_name, submit, isPending, is_waiting } = state;
+  const { form, nodes, presets, assumed_name, submit, isPending, waits_for } = state;
   const waiting_id = useId();
   const { draft, problems, shape, change } = form;
   const onSubmit = (event: FormEvent) => {
@@ -79,15 +84,17 @@ function NewAgentForm({ state }: { state: ReturnType<typeof useNewAgent> }) {
             type="submit"
             variant="primary"
             busy={isPending}
-            disabled={is_waiting}
+            disabled={waits_for !== null}
             aria-describedby={waiting_id}
           >
             {isPending ? 'Starting…' : 'Start agent'}
           </Button>
           <span id={waiting_id} role="status" className="text-muted text-sm empty:sr-only">
-            {is_waiting && 'Searching for repositories. You can also enter a path.'}
+            {waits_for && reasons[waits_for]}
           </span>
-          {!is_waiting && <span className="hidden text-muted text-sm md:pointer-fine:inline">{MOD} ⏎</span>}
+          {waits_for === null && (
+            <span className="hidden text-muted text-sm md:pointer-fine:inline">{MOD} ⏎</span>
+          )}
         </div>
         <Preview form={form} />
         <Advanced form={form} />

@@ -51,9 +51,12 @@ export function useNewAgent() {
   const presets = useQuery(presetsQuery(node_id));
   const listed = useQuery(repositoriesQuery(node_id));
   const draft = complete(written, chosen, listed.data);
-  const is_waiting =
-    (isLoading(listed_nodes) && written.node_id === undefined) ||
-    (isLoading(listed) && dependsOnList(draft, written));
+  const waits_for =
+    isLoading(listed_nodes) && written.node_id === undefined
+      ? 'nodes'
+      : isLoading(listed) && dependsOnList(draft, written)
+        ? 'repositories'
+        : null;
   const preset = presets.data?.find(({ id }) => id === preset_id);
   const shape = preset ? shapeOf(preset) : assumedShape(remembered, preset_id, presets.data !== undefined);
   const nameOf = (one: Draft) =>
@@ -106,22 +109,23 @@ export function useNewAgent() {
     has_no_nodes: listed_nodes.data?.length === 0,
     assumed_name: remembered.preset === preset_id ? (preset_name ?? preset_id) : nameOfPreset(preset_id),
     submit: () => {
-      if (!create.isPending && !is_waiting) create.mutate();
+      if (!create.isPending && waits_for === null) create.mutate();
     },
     isPending: create.isPending,
-    is_waiting,
+    /** What has to be known before the start; null: nothing. */
+    waits_for,
   };
 }
 
 /** Before the first answer. After a failure, other attempts may take minutes, and the user can enter a path. */
-function isLoading({ isPending, failureReason }: UseQueryResult): boolean {
-  return isPending && failureReason === null;
+function isLoading({ isPending, failureReason, errorUpdateCount }: UseQueryResult): boolean {
+  return isPending && failureReason === null && errorUpdateCount === 0;
 }
 
 /** Whether the list of repositories decides where the agent works. */
 function dependsOnList({ where }: Draft, written: Written): boolean {
   if (where === 'worktree') return !written.repo;
-  return where === 'folder' && written.where === undefined;
+  return where === 'folder' && written.where === undefined && !written.workdir;
 }
 
 /** The agent's screen opens right after the start. */
@@ -185,8 +189,10 @@ function complete(written: Written, chosen: Written, listed: RepositoryList | un
   const known = listed?.repositories ?? [];
   const { repo, where, ...rest } = { ...EMPTY, ...withoutUndefined(chosen) };
   const last = known.find(({ path }) => path === chosen.repo) ?? known[0];
-  // With no repository, an empty folder is the choice that always works. A path that is being entered stays.
-  const none = listed !== undefined && known.length === 0 && written.repo === undefined;
+  // A path that is being entered stays.
+  const is_entered = written.repo !== undefined || (chosen.where === 'folder' && Boolean(written.workdir));
+  // With no repository, an empty folder is the choice that always works.
+  const none = listed !== undefined && known.length === 0 && !is_entered;
   return {
     ...rest,
     repo: written.repo ?? last?.path ?? '',
