@@ -218,7 +218,8 @@ async function forgetRecords(
   for (const name of await readdir(records).catch(() => [])) {
     const pointer = await readShort(join(records, name, 'gitdir'));
     // Relative with `worktree.useRelativePaths`.
-    if (resolve(records, name, pointer.trim()) === join(workdir, '.git')) await requireRemoved(context, join(records, name));
+    if (resolve(records, name, pointer.trim()) === join(workdir, '.git'))
+      await requireRemoved(context, join(records, name));
   }
 }
 

@@ -8,7 +8,7 @@ let is_online = true;
 let has_begun = false;
 let next: ReturnType<typeof setTimeout> | undefined;
 /** Ends the request that is on its way. */
-let asking = new AbortController();
+let request = new AbortController();
 const listeners = new Set<() => void>();
 
 export const online = {
@@ -30,13 +30,13 @@ function begin(): void {
 
 async function check(): Promise<void> {
   clearTimeout(next);
-  asking.abort();
+  request.abort();
   if (navigator.onLine) {
     report(true);
     return;
   }
-  asking = new AbortController();
-  const { signal } = asking;
+  request = new AbortController();
+  const { signal } = request;
   const answers = await fetch('/healthz', {
     cache: 'no-store',
     // That of a proxy has come over the network too.

@@ -51,12 +51,7 @@ export function useNewAgent() {
   const presets = useQuery(presetsQuery(node_id));
   const listed = useQuery(repositoriesQuery(node_id));
   const draft = complete(written, chosen, listed.data);
-  const waits_for =
-    isLoading(listed_nodes) && written.node_id === undefined
-      ? 'nodes'
-      : isLoading(listed) && dependsOnList(draft, written)
-        ? 'repositories'
-        : null;
+  const waits_for = whatIsMissing(listed_nodes, listed, draft, written);
   const preset = presets.data?.find(({ id }) => id === preset_id);
   const shape = preset ? shapeOf(preset) : assumedShape(remembered, preset_id, presets.data !== undefined);
   const nameOf = (one: Draft) =>
@@ -112,9 +107,19 @@ export function useNewAgent() {
       if (!create.isPending && waits_for === null) create.mutate();
     },
     isPending: create.isPending,
-    /** What has to be known before the start; null: nothing. */
     waits_for,
   };
+}
+
+/** Which list has to be known before the start; null: neither. */
+function whatIsMissing(
+  nodes: UseQueryResult,
+  repositories: UseQueryResult,
+  draft: Draft,
+  written: Written,
+): 'nodes' | 'repositories' | null {
+  if (isLoading(nodes) && written.node_id === undefined) return 'nodes';
+  return isLoading(repositories) && dependsOnList(draft, written) ? 'repositories' : null;
 }
 
 /** Before the first answer. After a failure, other attempts may take minutes, and the user can enter a path. */
