@@ -168,6 +168,8 @@ browserTest('the whole first run works with the keyboard only', async () => {
   await page.getByLabel('Prompt').waitFor();
   await tabTo('textarea');
   await keys.type('Fix the flaky checkout test');
+  // The repositories of the machine may not be known yet.
+  await expect.poll(() => page.getByRole('button', { name: 'Start agent' }).isEnabled()).toBe(true);
   await keys.press('Control+Enter');
   await page.getByRole('article').filter({ hasText: 'Permission' }).waitFor();
   await tabTo('article[data-review] button');
