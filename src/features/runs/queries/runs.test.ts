@@ -8,7 +8,7 @@ let fixture: FeaturesFixture;
 beforeEach(async () => {
   fixture = await FeaturesFixture.make();
 });
-afterEach(() => fixture.close());
+afterEach(() => fixture.end());
 
 test('a run belongs to the team with which it was created, although its transaction ran before', async () => {
   // Unit tests run each body twice, and each time this one creates another team.
