@@ -65,28 +65,32 @@ browserTest('the badge shows each state of the connection with its exact text', 
   await untilBadge('Online · SSE idle');
 });
 
-browserTest('a browser that is offline, as it says, is online while the service answers', async () => {
-  const agent = await plane.agent('exec sleep 600', { name: 'near' });
-  const { page } = await browser.open(plane, { separate: true });
-  await signIn(page, plane, { origin });
-  await page.addInitScript("Object.defineProperty(Navigator.prototype, 'onLine', { get: () => false })");
-  const answered = () => page.waitForResponse(`${origin}/healthz`);
-  const at_start = answered();
-  await page.goto(`${origin}/agents/${agent.id}/output`);
-  const badge = page.locator('[data-badge]:visible');
-  const untilBadge = (text: string) => expect.poll(() => badge.textContent(), { timeout: 30_000 }).toBe(text);
-  await at_start;
-  await untilBadge('Online · SSE connected');
-  const at_once = answered();
-  await page.evaluate("dispatchEvent(new Event('offline'))");
-  await at_once;
-  expect(await badge.textContent()).toBe('Online · SSE connected');
+browserTest(
+  'the page stays online while the service answers, even if the browser says that it is offline',
+  async () => {
+    const agent = await plane.agent('exec sleep 600', { name: 'near' });
+    const { page } = await browser.open(plane, { separate: true });
+    await signIn(page, plane, { origin });
+    await page.addInitScript("Object.defineProperty(Navigator.prototype, 'onLine', { get: () => false })");
+    const answered = () => page.waitForResponse(`${origin}/healthz`);
+    const at_start = answered();
+    await page.goto(`${origin}/agents/${agent.id}/output`);
+    const badge = page.locator('[data-badge]:visible');
+    const untilBadge = (text: string) =>
+      expect.poll(() => badge.textContent(), { timeout: 30_000 }).toBe(text);
+    await at_start;
+    await untilBadge('Online · SSE connected');
+    const at_once = answered();
+    await page.evaluate("dispatchEvent(new Event('offline'))");
+    await at_once;
+    expect(await badge.textContent()).toBe('Online · SSE connected');
 
-  proxy.hold('down', 'up');
-  await untilBadge('Offline · SSE disconnected');
-  proxy.release();
-  await untilBadge('Online · SSE connected');
-});
+    proxy.hold('down', 'up');
+    await untilBadge('Offline · SSE disconnected');
+    proxy.release();
+    await untilBadge('Online · SSE connected');
+  },
+);
 
 longBrowserTest(
   'twenty lost connections within ten thousand lines leave no gap and no duplicate',

@@ -1,6 +1,6 @@
 /**
- * Few processes of git look for unsaved work, and each of their answers counts by itself: what is missing or failed
- * hides nothing else. See also `worktrees.test.ts`.
+ * A few git processes look for unsaved work. Each answer counts by itself: one that is missing or failed hides no other.
+ * See also `worktrees.test.ts`.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -66,7 +66,7 @@ async function expectKept(made: Worktree, because: string): Promise<void> {
   expect(existsSync(made.workdir)).toBe(true);
 }
 
-test('the processes of git that create and remove a worktree', async () => {
+test('eight git processes create a worktree, and nine remove it', async () => {
   // Git before 2.36 does not know `list -z`, and is asked again.
   const counted = () => calls.filter((args) => !args.includes('list') || args.includes('-z'));
   const made = await create();
@@ -96,14 +96,14 @@ test.each<[what: string, work: (made: Worktree) => Worktree | undefined, because
     `uncommitted changes, ${ONE_COMMIT}`,
   ],
   [
-    'everything but the branch',
+    'HEAD and the base',
     (made) => {
       git(made.workdir, 'symbolic-ref', 'HEAD', 'refs/heads/none');
       return { ...made, base: 'f'.repeat(40) };
     },
     `uncommitted changes, ${ONE_COMMIT}`,
   ],
-])('commits count although there is no commit of %s', async (_, work, because) => {
+])('unsaved commits are found without %s', async (_, work, because) => {
   const made = await create();
   commit(made.workdir, { new: 'x' }, 'work');
   // The base of the claim comes first, so without it the one of the request counts.

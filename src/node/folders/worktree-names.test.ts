@@ -31,7 +31,7 @@ test('rejects an agent id that could leave its folder', () => {
     expect(() => folderName('a', id)).toThrow('agent_id');
 });
 
-test('a name that git could read as several commits or as an option is no branch of the service', () => {
+test('a name that git could read as several commits or as an option is not a service branch', () => {
   expect(isServiceBranch('svc/a.b-agt_x')).toBe(true);
   for (const name of [
     'a',
