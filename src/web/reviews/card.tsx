@@ -323,7 +323,7 @@ function Options({
           <span id={lastingId} className="sm:pointer-fine:hidden">
             {lastingText}
           </span>
-          {/* Beside the buttons there is room for a few words, and a mouse shows the others. */}
+          {/* There is room for only a few words beside the buttons. The tooltip has the whole sentence. */}
           <span aria-hidden className="hidden sm:pointer-fine:inline">
             also next time
           </span>

@@ -1,13 +1,13 @@
 /**
- * Whether the network reaches the service. That the browser is offline is only a reason to ask: a service on the same machine
- * still answers. While the browser is offline, the service is asked every few seconds.
+ * Whether the network reaches the service. A browser that is offline may still reach a service on the same machine, so the
+ * service is asked at once, and then every few seconds until the browser is online again.
  */
 import { bounds } from './bounds.ts';
 
 let is_online = true;
 let has_begun = false;
 let next: ReturnType<typeof setTimeout> | undefined;
-/** Ends the request that is on its way. */
+/** Ends the request in progress. */
 let request = new AbortController();
 const listeners = new Set<() => void>();
 
@@ -39,7 +39,7 @@ async function check(): Promise<void> {
   const { signal } = request;
   const answers = await fetch('/healthz', {
     cache: 'no-store',
-    // That of a proxy has come over the network too.
+    // A redirect, for example by a proxy, has come over the network too.
     redirect: 'manual',
     signal: AbortSignal.any([signal, AbortSignal.timeout(bounds.online_check_ms)]),
   }).then(

@@ -1,4 +1,4 @@
-/** A folder’s path on one line, of which a long one shows its end, with a button that copies it. */
+/** The path of a folder on one line, cut at its beginning if it is too long, with a button that copies it. */
 import { Copy } from 'lucide-react';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { IconButton } from '../../../ui/button.tsx';
@@ -14,7 +14,7 @@ export function FolderPath({ path }: { path: string }) {
     );
   return (
     <p className="flex min-w-0 items-center gap-1 text-muted">
-      {/* From right to left, so that a long path loses its beginning: its end says the most. */}
+      {/* From right to left, so that a long path is cut at its beginning: its end says the most. */}
       <span dir="rtl" title={shown} className="min-w-0 flex-1 truncate text-left font-mono text-sm">
         <bdi dir="ltr" className="whitespace-pre">
           {shown}
