@@ -177,32 +177,3 @@ function check(number: number): void {
     body.failIfWaiting();
   }
 }
-
-/** Values that bodies computed from one snapshot, by key. */
-export class Memos {
-  readonly #values = new Map<string, unknown>();
-
-  clear(): void {
-    this.#values.clear();
-  }
-
-  /** Returns what `compute` returned for this key before, or calls it. A failure is not remembered. */
-  async get<T>(key: string, compute: () => Promise<T> | T): Promise<T> {
-    const known = this.#values.get(key);
-    // Another body may still be computing it.
-    if (known !== undefined) return (await known) as T;
-    const value = call(compute);
-    if (this.#values.size >= limits.snapshot_memos_max) this.#values.clear();
-    this.#values.set(key, value);
-    try {
-      return await value;
-    } catch (error) {
-      if (this.#values.get(key) === value) this.#values.delete(key);
-      throw error;
-    }
-  }
-}
-
-async function call<T>(fn: () => Promise<T> | T): Promise<T> {
-  return fn();
-}

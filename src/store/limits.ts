@@ -18,8 +18,8 @@ export const limits = {
   database_busy_ms: 5_000,
   /** Prepared statements that one connection caches. */
   statements_cached_max: 500,
-  /** Computed values that a snapshot remembers. */
-  snapshot_memos_max: 1_000,
+  /** Values of `Store.cachedRead` that are kept until the next commit. */
+  cached_reads_max: 1_000,
   /** A transaction that wakes more keys wakes whole topics. */
   wakes_per_transaction_max: 64,
   /** How much of its body the error of a transaction quotes. */

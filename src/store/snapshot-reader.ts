@@ -2,15 +2,15 @@
  * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While a snapshot
  * is held, all reads see its state, whatever is committed in the meantime.
  */
-import { Memos } from './body.ts';
 import type { Connection } from './connection.ts';
+import { limits } from './limits.ts';
 import type { Reader } from './store.ts';
 import { ReadTransaction } from './transaction.ts';
 
 export class SnapshotReader {
   readonly connection: Connection;
-  /** Values that bodies computed from the current snapshot. */
-  readonly #memos = new Memos();
+  /** Values that bodies returned from the current snapshot, by key. */
+  #cached = new Map<string, unknown>();
   #kept = false;
   #pinned = false;
   /** Bodies that have not ended. Their snapshot must not be released. */
@@ -27,7 +27,7 @@ export class SnapshotReader {
     this.#running++;
     let failed = true;
     try {
-      const value = await new ReadTransaction(this.connection, this.#memos).execute(fn);
+      const value = await new ReadTransaction(this.connection).execute(fn);
       failed = false;
       return value;
     } finally {
@@ -37,6 +37,23 @@ export class SnapshotReader {
         for (const resolve of this.#idle.splice(0)) resolve();
       }
     }
+  }
+
+  /** What `cachedRead` of the current snapshot returned for this key, unless it was forgotten; otherwise undefined. */
+  cached<T>(key: string): T | undefined {
+    return this.#kept ? (this.#cached.get(key) as T | undefined) : undefined;
+  }
+
+  /** Like `read`. A later `cached` returns the value. */
+  cachedRead<T>(key: string, fn: (reader: Reader) => Promise<T> | T): Promise<T> {
+    return this.read(async (reader) => {
+      // If `fn` fails with `ForeignWait` and ends later, the next snapshot has a map of its own.
+      const cached = this.#cached;
+      const value = await fn(reader);
+      if (cached.size >= limits.cached_reads_max) cached.clear();
+      cached.set(key, value);
+      return value;
+    });
   }
 
   /** Waits for the reads that are running. Then takes a new snapshot and holds it, even if a read fails. */
@@ -66,7 +83,7 @@ export class SnapshotReader {
   }
 
   #begin(): void {
-    this.#memos.clear();
+    this.#cached = new Map();
     this.connection.statement('BEGIN').run();
     this.#kept = true;
   }

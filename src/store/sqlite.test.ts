@@ -9,7 +9,7 @@ import { openTestDatabase } from '../testing/empty-sqlite.ts';
 import { openReadOnly } from './connection.ts';
 import { SnapshotReader } from './snapshot-reader.ts';
 import { type FileStore, openSqlite, openSqliteReader } from './sqlite.ts';
-import { ForeignWait, type Reader, type Tx } from './store.ts';
+import { ForeignWait, NestedTransaction, type Reader, type Tx } from './store.ts';
 
 let folder: string;
 let store: FileStore;
@@ -42,16 +42,15 @@ test('reads do not see a write before it is acknowledged', async () => {
   }
 });
 
-test('a computed value is remembered until the next commit', async () => {
+test('a value is kept until the next commit', async () => {
   let computed = 0;
-  const count = (reader: Reader) => reader.memo('a key', () => `computed ${++computed}`);
-  expect(await store.read(count)).toBe('computed 1');
-  expect(await store.read(count)).toBe('computed 1');
-  const [first, second] = await store.write(async (tx) => [await count(tx), await count(tx)]);
-  expect(second).not.toBe(first);
-  const third = await store.read(count);
-  expect(third).not.toBe(second);
-  expect(await store.read(count)).toBe(third);
+  const count = () => store.cachedRead('a key', () => `computed ${++computed}`);
+  expect(await count()).toBe('computed 1');
+  expect(count()).toBe('computed 1');
+  await store.write((tx) => setMeta(tx, 'a'));
+  expect(await count()).toBe('computed 2');
+  expect(count()).toBe('computed 2');
+  expect(await store.cachedRead('another key', keysOf)).toEqual(['a']);
 });
 
 test('a read that begins while a snapshot is released has one snapshot to its end', async () => {
@@ -132,17 +131,9 @@ test('one body writes at a time, in the order of the calls', async () => {
   expect(order.join(' ')).toBe('a1 a2 a3 b1 b2 b3 c1 c2 c3');
 });
 
-test('reads that overlap compute a remembered value once', async () => {
-  let computed = 0;
-  const remembered = (reader: Reader) =>
-    reader.memo('keys', async () => {
-      computed++;
-      return keysOf(reader);
-    });
-  await store.write((tx) => setMeta(tx, 'a'));
-  const all = await Promise.all([store.read(remembered), store.read(remembered), store.read(remembered)]);
-  expect(all).toEqual([['a'], ['a'], ['a']]);
-  expect(computed).toBe(1);
+test('a body of a transaction cannot read a value that is kept for others', async () => {
+  await store.cachedRead('keys', keysOf);
+  await expect(store.write(() => store.cachedRead('keys', keysOf))).rejects.toBeInstanceOf(NestedTransaction);
 });
 
 test('a group that failed runs the bodies of its writes again', async () => {

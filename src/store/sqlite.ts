@@ -161,8 +161,17 @@ class SqliteStore implements Store, DatabaseFiles {
 
   async read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T> {
     checkNotInBody(this.#writer.db, this.#reader.connection.db);
+    return this.#read(() => this.#reader.read(fn));
+  }
+
+  cachedRead<T>(key: string, fn: (reader: Reader) => Promise<T> | T): Promise<T> | T {
+    checkNotInBody(this.#writer.db, this.#reader.connection.db);
+    return this.#reader.cached<T>(key) ?? this.#read(() => this.#reader.cachedRead(key, fn));
+  }
+
+  async #read<T>(read: () => Promise<T>): Promise<T> {
     try {
-      return await this.#reader.read(fn);
+      return await read();
     } catch (error) {
       throw this.#toProblem(error);
     }

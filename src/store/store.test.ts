@@ -52,8 +52,8 @@ describe.each(stores)('$kind', ({ open, it }) => {
     const fail = () => {
       throw new Error('no');
     };
-    await expect(store.read((reader) => reader.memo('a key', fail))).rejects.toThrow('no');
-    expect(await store.read((reader) => reader.memo('a key', () => 1))).toBe(1);
+    await expect(store.cachedRead('a key', fail)).rejects.toThrow('no');
+    expect(await store.cachedRead('a key', () => 1)).toBe(1);
   });
 
   it('a failed write rolls back only its own changes', async () => {

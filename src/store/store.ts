@@ -17,11 +17,6 @@ export interface Reader {
   readonly sql: Kysely<Tables>;
   /** Identifies the database, as a key for per-database caches. */
   readonly database: object;
-  /**
-   * Returns what `compute` returned for this key before, if no commit has happened since; otherwise calls it. Inside a
-   * `write`, always calls it. The value must depend on the database only, and nobody may change it.
-   */
-  memo<T>(key: string, compute: () => Promise<T> | T): Promise<T>;
   all<Row>(query: Compilable<Row>): Promise<Row[]>;
   get<Row>(query: Compilable<Row>): Promise<Row | undefined>;
   /**
@@ -88,6 +83,11 @@ export interface Store {
    * `fn` waits for anything but its own statements.
    */
   read<T>(fn: (reader: Reader) => Promise<T> | T): Promise<T>;
+  /**
+   * Like `read`, but may return what `fn` returned for this key before, if nothing was committed since. Then it returns
+   * no promise. The value must depend on the database only.
+   */
+  cachedRead<T>(key: string, fn: (reader: Reader) => Promise<T> | T): Promise<T> | T;
   /**
    * Runs `fn` as if no other `fn` ran at the same time. If `fn` throws, only its own changes are rolled back. It may run
    * again, so it must have no side effects except through `tx`. Resolves when the changes are on disk. Throws the problem

@@ -1,6 +1,6 @@
 /** Transactions on SQLite, as their bodies see them. */
 import type { Compilable } from 'kysely';
-import { Body, type Memos } from './body.ts';
+import { Body } from './body.ts';
 import { type Connection, kysely } from './connection.ts';
 import type { Reader, Tx } from './store.ts';
 import { AfterCommit, type WakeKey, type WakeTopic } from './wakes.ts';
@@ -8,13 +8,10 @@ import { AfterCommit, type WakeKey, type WakeTopic } from './wakes.ts';
 export class ReadTransaction extends Body implements Reader {
   readonly sql = kysely;
   protected readonly connection: Connection;
-  /** Values computed from the same snapshot. Null in a write, where each statement may change them. */
-  readonly #memos: Memos | null;
 
-  constructor(connection: Connection, memos: Memos | null) {
+  constructor(connection: Connection) {
     super();
     this.connection = connection;
-    this.#memos = memos;
   }
 
   override get database(): object {
@@ -41,16 +38,6 @@ export class ReadTransaction extends Body implements Reader {
     this.connection.each(sql, parameters, visit);
   }
 
-  async memo<T>(key: string, compute: () => Promise<T> | T): Promise<T> {
-    this.checkOpen();
-    return this.#memos === null ? compute() : this.#memos.get(key, compute);
-  }
-
-  protected override onForeignWait(): void {
-    // Otherwise, later bodies would wait for what this one was computing.
-    this.#memos?.clear();
-  }
-
   protected compile(query: Compilable<unknown>): { sql: string; parameters: readonly unknown[] } {
     this.checkOpen();
     const compiled = query.compile();
@@ -62,10 +49,6 @@ export class ReadTransaction extends Body implements Reader {
 export class WriteTransaction extends ReadTransaction implements Tx {
   /** To run after the commit. */
   after_commit: AfterCommit | null = null;
-
-  constructor(connection: Connection) {
-    super(connection, null);
-  }
 
   async run(query: Compilable<unknown>): Promise<{ changes: number }> {
     const { sql, parameters } = this.compile(query);

@@ -101,6 +101,10 @@ class LentStore implements Store {
     return this.#run(() => this.#store.read((reader) => fn(this.#identify(reader))));
   }
 
+  cachedRead<T>(_key: string, fn: (reader: Reader) => Promise<T> | T): Promise<T> {
+    return this.read(fn);
+  }
+
   write<T>(fn: (tx: Tx) => Promise<T> | T, options?: WriteOptions): Promise<T> {
     return this.#run(() => this.#store.write((tx) => fn(this.#identify(tx)), options));
   }

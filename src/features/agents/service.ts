@@ -15,7 +15,7 @@ import type {
   FoundFiles,
 } from '../../core/node.ts';
 import { type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
-import { type Action, authorize, viewOf } from '../../core/policy.ts';
+import { authorize, viewOf } from '../../core/policy.ts';
 import { isInterrupted, isUnreachable, problems } from '../../core/problem.ts';
 import type { Session } from '../../core/session.ts';
 import type { Audience } from '../../events/feed.ts';
@@ -79,13 +79,8 @@ export class Agents {
   }
 
   /** Throws `agent not found`, also for an agent that the caller may not see. This holds for every method with an `agent_id`. */
-  get(caller: Caller, agent_id: string): Promise<Agent> {
-    return this.#record(caller, 'agent.read', agent_id);
-  }
-
-  /** `action`: of the request. A token that may change an agent gets its record even without the scope to read it. */
-  #record(caller: Caller, action: Action, agent_id: string): Promise<Agent> {
-    return this.#core.store.read((reader) => this.#core.records.read(reader, caller, action, agent_id));
+  async get(caller: Caller, agent_id: string): Promise<Agent> {
+    return this.#core.records.read(caller, 'agent.read', agent_id);
   }
 
   /** Newest first. Without a page request, at most `plain_list_items_max`, with a cursor for the rest. */
@@ -148,7 +143,7 @@ export class Agents {
       });
     }
     if (request.start) await this.start(caller, id, idempotency_key);
-    return this.#record(caller, 'agent.change', id);
+    return this.#core.records.read(caller, 'agent.change', id);
   }
 
   /** The id of a new agent for a key, and the id that an earlier release derived from it. */
@@ -218,7 +213,7 @@ export class Agents {
       await this.#audit(tx, caller, 'agent_updated', row, { changed });
       await this.#core.records.publish(tx, agent_id);
     });
-    return this.#record(caller, 'agent.change', agent_id);
+    return this.#core.records.read(caller, 'agent.change', agent_id);
   }
 
   /**
@@ -232,7 +227,7 @@ export class Agents {
     await this.#pending.request(find, request, () =>
       this.#lifecycle.startAndWait(find, request.principal, session_id),
     );
-    return this.#record(caller, 'agent.drive', agent_id);
+    return this.#core.records.read(caller, 'agent.drive', agent_id);
   }
 
   /**
@@ -247,7 +242,7 @@ export class Agents {
       await this.#pending.request(find, request, () =>
         this.#lifecycle.stopAndWait(find, request.principal, grace_ms),
       );
-    return this.#record(caller, 'agent.drive', agent_id);
+    return this.#core.records.read(caller, 'agent.drive', agent_id);
   }
 
   /** Stops the agent if it runs, then starts it. Idempotent by key: a repetition stops nothing. `grace_ms`: see `stop`. */
@@ -261,7 +256,7 @@ export class Agents {
     const find = this.#findOperable(caller, agent_id);
     const request = { kind: 'restart', principal: toPrincipal(caller), grace_ms, session_id } as const;
     await this.#pending.request(find, request, () => this.#pending.restartAndWait(find, request));
-    return this.#record(caller, 'agent.drive', agent_id);
+    return this.#core.records.read(caller, 'agent.drive', agent_id);
   }
 
   /** Withdraws the request that is kept until the agent's node answers. Idempotent. */
@@ -316,7 +311,7 @@ export class Agents {
       const is_accepted = isUnreachable(error) || isInterrupted(error);
       if (!is_accepted) throw error;
     });
-    return this.#record(caller, 'agent.drive', agent_id);
+    return this.#core.records.read(caller, 'agent.drive', agent_id);
   }
 
   /**

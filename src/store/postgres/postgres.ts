@@ -96,6 +96,11 @@ class PostgresStore implements Store {
     return this.#run(() => this.#reads.run(fn, caller));
   }
 
+  cachedRead<T>(_key: string, fn: (reader: Reader) => Promise<T> | T): Promise<T> {
+    // Nothing is kept: another plane may have committed.
+    return this.read(fn);
+  }
+
   async settledNumbers(table: NumberedTable): Promise<SettledNumbers> {
     const { tag, sequence } = settledArguments(table);
     const settled = sql<{ up_to: number; is_open: number }>`settled_numbers(${tag}, ${sequence})`;

@@ -2,7 +2,7 @@
 import type { Compilable } from 'kysely';
 import type { Logger } from '../../base/log.ts';
 import { Problem } from '../../core/problem.ts';
-import { Body, type Caller, Memos } from '../body.ts';
+import { Body, type Caller } from '../body.ts';
 import type { Reader, Tx } from '../store.ts';
 import { AfterCommit, type LocalWakes, type WakeKey, type WakeTopic } from '../wakes.ts';
 import type { Claim } from './claim.ts';
@@ -18,7 +18,6 @@ export class ReadTransaction extends Body implements Reader {
   readonly connection: Connection;
   /** Statements that are sent before the first one of the body, in one message. */
   readonly #opening: string;
-  readonly #memos = new Memos();
   #begun = false;
   #cursors = 0;
   #failure: unknown = null;
@@ -69,11 +68,6 @@ export class ReadTransaction extends Body implements Reader {
       rows = await fetch(count);
     }
     this.inBackground(this.send(`CLOSE ${cursor}`));
-  }
-
-  async memo<T>(key: string, compute: () => Promise<T> | T): Promise<T> {
-    this.checkOpen();
-    return this.#memos.get(key, compute);
   }
 
   /** Commits. Throws `Disconnected` if the answer was lost, or why nothing was committed. */
@@ -199,11 +193,6 @@ abstract class Writing extends ReadTransaction implements Tx {
   async first<Row>(sql: string, parameters: readonly unknown[]): Promise<Row | undefined> {
     const { rows } = await this.send(sql, parameters);
     return rows[0] as Row | undefined;
-  }
-
-  override async memo<T>(_key: string, compute: () => Promise<T> | T): Promise<T> {
-    this.checkOpen();
-    return compute();
   }
 
   wake(topic: WakeTopic, key: WakeKey): void {
