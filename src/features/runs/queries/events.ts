@@ -2,7 +2,7 @@
 import type { Selectable } from 'kysely';
 import { limits } from '../../../base/limits.ts';
 import { jsonArrayTable } from '../../../store/dialects.ts';
-import { preparedQuery } from '../../../store/prepared-query.ts';
+import { preparedInsert, preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 
@@ -18,6 +18,8 @@ const newEvents = preparedQuery((builder, run_num: number, ts: number, type: str
     ),
 );
 
+const newEvent = preparedInsert('run_events');
+
 /** `records`: JSON texts, in order. */
 export function insertRunEvents(
   tx: Tx,
@@ -26,7 +28,9 @@ export function insertRunEvents(
   type: 'run' | 'step' | 'mail',
   records: readonly string[],
 ): void {
-  tx.queue(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
+  // Most transactions have one event. SQLite inserts it in half the time without `json_each`.
+  if (records.length === 1) tx.queue(newEvent(tx, { run_num, ts, type, data: records[0]! }));
+  else tx.queue(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
 }
 
 const eventsAfter = preparedQuery((builder, run_num: number, after: number, up_to: number) =>

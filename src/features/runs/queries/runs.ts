@@ -80,10 +80,11 @@ async function complete(reader: Reader, head: RunHead | undefined): Promise<RunR
   if (!head) return undefined;
   const cache = cacheFor(reader);
   const known = cache.get(head.id);
-  if (known) return { ...known, ...head };
+  if (known) return { ...known, ...head } as RunRow;
   const row = (await reader.get(runByNum(reader, head.num)))!;
+  const fixed = Object.fromEntries(Object.entries(row).filter(([column]) => !(column in head)));
   const remember = () => {
-    cache.set(head.id, row);
+    cache.set(head.id, fixed);
     if (cache.size > limits.run_specs_cached_max) cache.delete(cache.keys().next().value!);
   };
   // A transaction that creates the run may be rolled back and run again, with another task and other numbers.
@@ -96,11 +97,11 @@ function isTx(reader: Reader): reader is Tx {
   return 'afterCommit' in reader;
 }
 
-/** The most recently read runs of each database, for their columns that never change. A spec can be large. */
-const cache = new WeakMap<object, Map<string, RunRow>>();
+/** Columns that never change, of the most recently read runs of each database. A spec can be large. */
+const cache = new WeakMap<object, Map<string, Partial<RunRow>>>();
 
-function cacheFor({ database }: Reader): Map<string, RunRow> {
-  const rows = cache.get(database) ?? new Map<string, RunRow>();
+function cacheFor({ database }: Reader): Map<string, Partial<RunRow>> {
+  const rows = cache.get(database) ?? new Map<string, Partial<RunRow>>();
   cache.set(database, rows);
   return rows;
 }
