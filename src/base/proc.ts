@@ -119,16 +119,21 @@ export function readChildren(pid: number): ProcessStat[] {
     .flatMap((child) => readStat(Number(child)) ?? []);
 }
 
-/** False for a process that has ended but was not reaped, and for a pid that now belongs to another process. */
-export function isAlive(ref: ProcessRef): boolean {
+/**
+ * `stopped`: by a signal (SIGSTOP). `ended`: also if the process was not reaped, or if its pid now belongs to another process.
+ */
+export function stateOf(ref: ProcessRef): 'running' | 'stopped' | 'ended' {
   const stat = lookUp(ref.pid);
-  return stat !== null && stat.start === ref.start && !stat.is_dead;
+  if (stat === null || stat.start !== ref.start || stat.is_dead) return 'ended';
+  return stat.state === 'T' ? 'stopped' : 'running';
 }
 
-/** Whether the process is stopped by a signal (SIGSTOP). */
+export function isAlive(ref: ProcessRef): boolean {
+  return stateOf(ref) !== 'ended';
+}
+
 export function isStopped(ref: ProcessRef): boolean {
-  const stat = lookUp(ref.pid);
-  return stat !== null && stat.start === ref.start && stat.state === 'T';
+  return stateOf(ref) === 'stopped';
 }
 
 /** An id that changes with every boot of the machine. */

@@ -4,7 +4,7 @@
  * `shell-scripts.ts` describes what each helper does.
  */
 import { sleep } from '../../base/async.ts';
-import { isAlive, isStopped, type ProcessRef, readStat } from '../../base/proc.ts';
+import { isAlive, type ProcessRef, readStat, stateOf } from '../../base/proc.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import type { WarningCode } from '../../core/node.ts';
 import { limits } from '../limits.ts';
@@ -42,12 +42,26 @@ export class SessionHelpers {
     this.#options = options;
   }
 
+  /**
+   * Whether the main process and all helpers are alive. Continues helpers that are stopped, because a guard that is killed
+   * after it has stopped pumps would leave the agent blocked.
+   */
+  areAlive({ main, wrapper, keeper, pumps, feeder }: HandleFile): boolean {
+    let all_alive = isAlive(main);
+    const may_continue = !this.#options.isPaused();
+    for (const ref of [wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])]) {
+      // Each process is looked up once: that is most of what the service does while agents are idle.
+      const state = stateOf(ref);
+      if (state === 'ended') all_alive = false;
+      if (state === 'stopped' && may_continue) continueProcess(ref);
+    }
+    return all_alive;
+  }
+
   /** Replaces a killed keeper, pump or feeder, and reports a killed wrapper. */
   async replaceKilled(handle: HandleFile): Promise<void> {
     const { files, processes, isPaused, scheduleUpdate } = this.#options;
     const { main, wrapper, keeper, pumps, feeder } = handle;
-    const needed = [main, wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])];
-    if (needed.every(isAlive)) return;
     if (!isAlive(wrapper)) scheduleUpdate();
     if (!isAlive(main) || files.readExit()) {
       await this.#endBlockedInit(main);
@@ -203,16 +217,10 @@ export class SessionHelpers {
   }
 }
 
-/**
- * Continues helpers that are stopped. A guard that is killed after it has stopped pumps would leave the agent blocked.
- */
-export function continueStopped({ wrapper, keeper, pumps, feeder }: HandleFile): void {
-  for (const ref of [wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])]) {
-    if (!isStopped(ref)) continue;
-    try {
-      process.kill(ref.pid, 'SIGCONT');
-    } catch {
-      // It has ended in the meantime.
-    }
+function continueProcess({ pid }: ProcessRef): void {
+  try {
+    process.kill(pid, 'SIGCONT');
+  } catch {
+    // It has ended in the meantime.
   }
 }

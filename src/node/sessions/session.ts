@@ -29,7 +29,7 @@ import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { failed, interpretExit, neverStarted, type Outcome } from './exit-status.ts';
 import type { HandleFile, LaunchFile, SessionFiles, SpawnFile } from './session-files.ts';
-import { continueStopped, SessionHelpers } from './session-helpers.ts';
+import { SessionHelpers } from './session-helpers.ts';
 import { SessionProcesses } from './session-processes.ts';
 
 /** The services that a node provides to its sessions. */
@@ -454,9 +454,10 @@ export class LocalSession {
     if (this.end) return;
     this.poll();
     const same_boot = handle?.boot_id === this.#host.boot_id;
-    if (handle && same_boot && !this.#host.isPaused()) continueStopped(handle);
-    if (!handle || this.#finishing || !same_boot) return this.scheduleUpdate();
-    await this.#helpers.replaceKilled(handle);
+    if (!handle || !same_boot) return this.scheduleUpdate();
+    const all_alive = this.#helpers.areAlive(handle);
+    if (this.#finishing) return this.scheduleUpdate();
+    if (!all_alive) await this.#helpers.replaceKilled(handle);
   }
 
   // --- facts -----------------------------------------------------------------------------------------------------
@@ -469,9 +470,11 @@ export class LocalSession {
 
   /** The last recorded warning with one of these codes, or null. */
   lastWarning(codes: readonly WarningCode[]): WarningCode | null {
-    const matches = (fact: SessionFact) => fact.body.kind === 'trouble' && codes.includes(fact.body.code);
-    const body = this.facts.findLast(matches)?.body;
-    return body?.kind === 'trouble' ? body.code : null;
+    for (let i = this.facts.length - 1; i >= 0; i--) {
+      const { body } = this.facts[i]!;
+      if (body.kind === 'trouble' && codes.includes(body.code)) return body.code;
+    }
+    return null;
   }
 
   /** Records facts one after the other, so that their numbers have no gaps and their lines do not mix. */

@@ -149,8 +149,8 @@ export class Supervisor {
   /** Without a cgroup, a process is found only through its parents, so it is recorded while they still exist. */
   async #recordTrees(live: LocalSession[]): Promise<void> {
     const now = performance.now();
-    const without_cgroup = hasProc ? live.filter((session) => !session.hasCgroup) : [];
-    if (without_cgroup.length === 0 || now < this.#next_recording) return;
+    if (!hasProc || now < this.#next_recording) return;
+    const without_cgroup = live.filter((session) => !session.hasCgroup);
     await Promise.all(without_cgroup.map((session) => session.recordProcesses()));
     const took_ms = performance.now() - now;
     // This limits the work to 2 % of the time.
