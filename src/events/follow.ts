@@ -74,7 +74,9 @@ export class Follower implements TailFollower {
     const tail = this.#tail;
     tail.join(this);
     try {
-      tail.head = Math.max(tail.head, await this.#head());
+      const head = await this.#head();
+      // Only after the read, because the tail's head may have risen meanwhile.
+      tail.head = Math.max(tail.head, head);
       yield retryFrame;
       this.#cursor = start(position, tail.head);
       if (this.#cursor > tail.head) {

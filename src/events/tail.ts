@@ -49,7 +49,7 @@ export class Tail {
   /** Removes a follower. Idempotent. */
   leave(follower: TailFollower): void {
     this.#followers.delete(follower);
-    if (this.#followers.size === 0) clearTimeout(this.#timer);
+    if (this.#followers.size === 0) this.#stopTimer();
   }
 
   /**
@@ -82,13 +82,17 @@ export class Tail {
   /** Ends all followers. */
   close(): void {
     this.closed = true;
-    clearTimeout(this.#timer);
+    this.#stopTimer();
     for (const follower of this.#followers) follower.end();
   }
 
-  #flush(): void {
+  #stopTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+  }
+
+  #flush(): void {
+    this.#stopTimer();
     const pending = this.#pending;
     this.#pending = [];
     const [first] = pending;
