@@ -19,7 +19,8 @@ export const idle: Row = {
     'Each session keeps four helpers: the wrapper, which waits for the command; the keeper, which replaces ' +
     'killed helpers and holds the FIFOs open; and a `cat` for each stream, so that output reaches the disk ' +
     'while the service is down. A shell can either wait for its child or read commands, and `cat` can serve ' +
-    'only one stream; fewer helpers need a compiled program, which svc does not have.',
+    'only one stream; fewer helpers need a compiled program, which svc does not have. Done so far: a check ' +
+    'looks up each helper once, which took the processor time of the service from 2.4 to 1.7 % for 300 agents on a slow machine.',
   how:
     'Live agents (`sleep`), each a real session. Memory is the proportional set size of all processes of the ' +
     'sessions (command, wrapper, keeper, pumps), plus the growth of the service itself. Processor time is ' +
