@@ -7,7 +7,7 @@ import type { Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
-import { loadGraph } from './queries/graph.ts';
+import { loadGraph, type StoredGraph } from './queries/graph.ts';
 import { type RunRow, readAgain, runOfNum, updateRun } from './queries/runs.ts';
 import { dropAnswers, findSteps, lastOutputs } from './queries/steps.ts';
 import { advance } from './rules/advance.ts';
@@ -68,24 +68,9 @@ export class Scheduler {
     const before = await runOfNum(tx, run_num);
     if (!before) return;
     const graph = loadGraph(tx, before, this.#options.clock.now());
-    // Records which steps change visibly.
-    const changed = new Set<string>();
-    const all_steps = event.kind === 'begun' || event.kind === 'step_added';
-    let progressed = all_steps;
-    let run_changed = false;
     const waits = await Waits.before(tx, before);
-    const { putRun, putStep } = graph;
-    graph.putRun = (run) => {
-      run_changed = true;
-      return putRun(run);
-    };
-    graph.putStep = async (step: StepState) => {
-      const known = await graph.step(step.step_key);
-      if (all_steps || isVisible(known, step)) changed.add(step.step_key);
-      if ((known?.status === 'completed') !== (step.status === 'completed')) progressed = true;
-      await waits.observe(known, step);
-      await putStep(step);
-    };
+    const adds_steps = event.kind === 'begun' || event.kind === 'step_added';
+    const changes = recordChanges(graph, waits, adds_steps);
     const effects = await advance(graph, event, limits.run_plain_steps_max);
     const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
     if (restarts) await this.#restart(tx, before, effects);
@@ -96,15 +81,15 @@ export class Scheduler {
       event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
     // Effects change the run and its steps too.
     const has_effects = restarts || effects.length > 0;
-    const keys = [...changed];
+    const keys = [...changes.steps];
     const after = await this.#options.publisher.publish(
       tx,
-      run_changed || has_effects ? await readAgain(tx, before) : before,
+      changes.run || has_effects ? await readAgain(tx, before) : before,
       has_effects ? await findSteps(tx, before.num, keys) : keys.map(graph.row),
       before,
     );
     if (ended || continues || event.kind === 'begun') await this.#recordFact(tx, after);
-    else if (progressed)
+    else if (changes.progressed)
       await this.#options.facts.record(tx, 'run_progressed', after.id, { run_id: after.id });
     const names = (kind: GraphEvent['kind']) => (event.kind === kind ? (answered_by ?? null) : null);
     await waits.finish(after, this.#options, { step: names('step_command'), run: names('run_command') });
@@ -133,6 +118,34 @@ export class Scheduler {
   async #recordFact(tx: Tx, { id, status, attempt }: RunRow): Promise<void> {
     await this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
   }
+}
+
+/** What an event changes in the graph of a run. */
+interface Changes {
+  /** Whether the run's own state was written. */
+  run: boolean;
+  /** Keys of the steps whose records change visibly. */
+  steps: Set<string>;
+  /** Whether there are new steps, or others are completed than before. */
+  progressed: boolean;
+}
+
+/** From now on, the graph records its changes, and `waits` observes its steps. */
+function recordChanges(graph: StoredGraph, waits: Waits, adds_steps: boolean): Changes {
+  const changes: Changes = { run: false, steps: new Set(), progressed: adds_steps };
+  const { putRun, putStep } = graph;
+  graph.putRun = (run) => {
+    changes.run = true;
+    return putRun(run);
+  };
+  graph.putStep = async (step) => {
+    const known = await graph.step(step.step_key);
+    if (adds_steps || isVisible(known, step)) changes.steps.add(step.step_key);
+    if ((known?.status === 'completed') !== (step.status === 'completed')) changes.progressed = true;
+    await waits.observe(known, step);
+    await putStep(step);
+  };
+  return changes;
 }
 
 /** Whether the change is visible in the step's record. */
