@@ -185,6 +185,63 @@ browserTest('a comment that is being written stays with its line while the file 
   expect(errors).toEqual([]);
 });
 
+browserTest('comments on a file stay within reach when its changes are gone or not shown', async () => {
+  const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+    body: { name: 'reverts', command: 'true', worktree_mode: 'create_worktree', worktree_repo: repo },
+  });
+  await writeFile(join(workdir, 'cart.ts'), 'const total = 0;\nlet count;\n');
+  await writeFile(join(workdir, 'other.ts'), 'other\n');
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent_id}/changes`);
+  const file = page.getByRole('article', { name: 'cart.ts', exact: true });
+  const comment = (text: string) => file.getByText(text, { exact: true });
+  const box = file.getByRole('textbox', { name: 'Comment on line 2' });
+  const refresh = () => page.getByRole('button', { name: 'Refresh' }).dispatchEvent('click');
+  await file.getByRole('button', { name: 'Comment on line 1', exact: true }).click(slow);
+  await file.getByRole('textbox').fill('Why not a sum?');
+  await page.keyboard.press('Control+Enter');
+  await file.getByRole('button', { name: 'Comment on line 2', exact: true }).click();
+  await box.fill('Name i');
+
+  // The comment that is being written stays open, with the focus.
+  git(workdir, 'checkout', '--quiet', 'cart.ts');
+  await refresh();
+  await comment('This file has no changes any more.').waitFor(slow);
+  await comment('on line 1, not shown in the diff').waitFor();
+  await comment('Why not a sum?').waitFor();
+  await box.and(page.locator(':focus')).waitFor();
+  await page.keyboard.type('t');
+  expect(await box.inputValue()).toBe('Name it');
+
+  await page.reload();
+  await comment('Why not a sum?').waitFor(slow);
+  await comment('draft on line 2, not shown in the diff').waitFor();
+  await comment('Name it').waitFor();
+  await file.getByRole('button', { name: 'Edit comment' }).click();
+  await page.keyboard.type(' well.');
+  await page.keyboard.press('Control+Enter');
+  const bar = page.getByRole('region', { name: 'Comments' });
+  await bar.getByText('2 comments').waitFor();
+
+  // Without any changes, and in a file whose lines are not shown.
+  await rm(join(workdir, 'other.ts'));
+  await refresh();
+  await page.getByText('0 files').waitFor(slow);
+  await comment('Name it well.').waitFor();
+  await writeFile(join(workdir, 'cart.ts'), Buffer.from([0, 1, 2, 0]));
+  await refresh();
+  await comment('This is a binary file.').waitFor(slow);
+  await comment('Why not a sum?').waitFor();
+  git(workdir, 'checkout', '--quiet', 'cart.ts');
+  await refresh();
+  for (let left = 2; left > 0; left--) {
+    await bar.getByText(`${left} comment`).waitFor();
+    await file.getByRole('button', { name: 'Delete comment' }).first().click();
+  }
+  await page.getByText('No changes yet.').waitFor(slow);
+});
+
 browserTest('names and commands with letters of two scripts work in links and as copies', async () => {
   const name = 'отчёт_v2.md';
   const workdir = makeRepository(join(plane.work, 'reports'), { [name]: 'old\n' });

@@ -84,7 +84,8 @@ export function storeDraft(key: string, text: string): void {
   setDraft(placeOf(session.get(), key), text);
 }
 
-function placeOf(current: Session | null, key: string): string {
+/** Where a draft is stored. */
+export function placeOf(current: Session | null, key: string): string {
   return `${PREFIX}${current?.user.id ?? ''}.${key}`;
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type Comment,
   parseComments,
+  parseDraftKeys,
   toPrompt,
   withAnchored,
   withComment,
@@ -109,6 +110,13 @@ describe('a comment that is being written while the file changes', () => {
     expect(moved).toEqual([{ ...quoted, first: 18, line: 19 }, comment(3, 'Other')]);
     const gone = withAnchored(list, { ...put, now: null });
     expect(gone).toEqual([{ ...quoted, first: 8, line: 9 }, comment(3, 'Other')]);
+  });
+
+  test('keeps the quote of the comment that it changes if its line is not in the diff', () => {
+    const open = anchorAt(before, { side: 'new', line: 90 });
+    const put = { path: 'a.ts', open, now: null, text: 'Why?', first: undefined };
+    expect(withAnchored([comment(90, 'Old')], put)).toEqual([comment(90, 'Why?')]);
+    expect(withAnchored([], put)).toEqual([comment(90, 'Why?', { code: '' })]);
   });
 
   test('keeps a comment on the line that its line has moved to', () => {
@@ -219,7 +227,20 @@ describe('comments', () => {
     );
     const long = { ...range, code: Array.from({ length: 41 }, (_, at) => `${at}`).join('\n') };
     expect(toPrompt([long])).toContain('\n> 39\n> …\n\n');
+    expect(toPrompt([comment(7, 'Why?', { code: '' })])).toBe('A comment on your changes:\n\na.ts:7\n\nWhy?');
     expect(toPrompt(list.slice(0, 1))).toMatch(/^A comment on your changes:\n\na\.ts:2\n/);
+  });
+
+  test('that are not added yet have drafts whose keys name their places', () => {
+    const keys = ['a.new1.ts.old12', 'a.new1.ts.old12.from', 'b c\nd.new3', 'b.new'];
+    const found = parseDraftKeys(
+      keys.map((key) => `x.agt_1.${key}`),
+      'x.agt_1.',
+    );
+    expect(found).toEqual([
+      { path: 'a.new1.ts', side: 'old', line: 12 },
+      { path: 'b c\nd', side: 'new', line: 3 },
+    ]);
   });
 
   test('are restored from storage without invalid entries', () => {

@@ -20,7 +20,7 @@ import { FileList } from './file-list.tsx';
 import { scrollToHunk, useFileScroll } from './file-scroll.ts';
 import { FileSection } from './file-section.tsx';
 import type { ChangedFile } from './parsed.ts';
-import { useComments, useViewed } from './stored.ts';
+import { useCommentDrafts, useComments, useViewed } from './stored.ts';
 import { TakeMenu } from './take-menu.tsx';
 import { useDiffView, type View } from './use-diff-view.ts';
 import { useWaitingChanges, WaitingChanges } from './waiting-changes.tsx';
@@ -82,6 +82,8 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const list = comments?.list ?? NO_COMMENTS;
+  const drafts = useCommentDrafts(agent.id);
+  const commented = [...list, ...drafts].map(({ path }) => path);
   const scroll = useFileScroll(scroller, content, selected_file);
   const open = (next: string | undefined) => {
     void navigate({ search: (search) => ({ ...search, file: next }), resetScroll: false });
@@ -99,7 +101,8 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const bar = list.length > 0 && (
     <CommentsBar agent={agent} comments={comments!} onChange={setComments} onOpen={open} />
   );
-  if (!git || files.length === 0) {
+  const has_files = git && files.length > 0;
+  if (!has_files && commented.length === 0) {
     return (
       <>
         <WaitingChanges asks={asks} />
@@ -107,7 +110,6 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
           {/* A change that waits is what this page is about then. */}
           {!(git && asks.length > 0) && <NoChanges agent={agent} git={git} refresh={refresh} />}
         </div>
-        {bar}
       </>
     );
   }
@@ -116,24 +118,29 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
       <Toolbar {...{ agent, changes, viewed, layout, refresh }} onLayout={setLayout} />
       <WaitingChanges asks={asks} />
       <div className="flex min-h-0 flex-1">
-        <FileList
-          files={files}
-          truncated={truncated}
-          chosen={scroll.current ?? selected_file ?? files[0]?.path}
-          viewed={viewed}
-          comments={list}
-          onOpen={open}
-          className={cx('w-full md:w-72', selected_file !== undefined && 'max-md:hidden')}
-        />
+        {has_files && (
+          <FileList
+            files={files}
+            truncated={truncated}
+            chosen={scroll.current ?? selected_file ?? files[0]?.path}
+            viewed={viewed}
+            comments={list}
+            onOpen={open}
+            className={cx('w-full md:w-72', selected_file !== undefined && 'max-md:hidden')}
+          />
+        )}
         <div
           ref={scroller}
           onScroll={scroll.onScroll}
-          className={cx('scroll-y relative min-w-0 flex-1', selected_file === undefined && 'max-md:hidden')}
+          className={cx(
+            'scroll-y relative min-w-0 flex-1',
+            has_files && selected_file === undefined && 'max-md:hidden',
+          )}
         >
           <div ref={content}>
             <Sections
               {...{ agent, files, scroller, viewed, view: layout.view, comments: list }}
-              selected={selected_file}
+              others={selected_file === undefined ? commented : [selected_file, ...commented]}
               onComments={setComments}
               onBack={() => open(undefined)}
             />
@@ -148,29 +155,27 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
 type SectionsProps = Omit<ComponentProps<typeof FileSection>, 'path' | 'listed' | 'is_viewed' | 'onView'> & {
   files: readonly ChangedFile[];
   viewed: ReturnType<typeof useViewed>;
-  /** The file in the URL. It may no longer be changed; then its section says so. */
-  selected: string | undefined;
+  /** The file in the URL, and those with comments. Some may no longer be changed; then their sections say so. */
+  others: readonly string[];
 };
 
-function Sections({ files, viewed, selected, ...shared }: SectionsProps) {
-  const is_gone = selected !== undefined && !files.some(({ path }) => path === selected);
-  return (
-    <>
-      {is_gone && (
-        <FileSection {...shared} path={selected} listed={undefined} is_viewed={false} onView={() => {}} />
-      )}
-      {files.map((file) => (
-        <FileSection
-          key={file.path}
-          {...shared}
-          path={file.path}
-          listed={file}
-          is_viewed={viewed.is(file)}
-          onView={(next) => viewed.set(file, next)}
-        />
-      ))}
-    </>
-  );
+function Sections({ files, viewed, others, ...shared }: SectionsProps) {
+  const listed = new Map(files.map((file) => [file.path, file]));
+  const gone = new Set(others.filter((path) => !listed.has(path)));
+  // One list, so that a comment stays open when its file moves from one group to the other.
+  return [...gone, ...listed.keys()].map((path) => {
+    const file = listed.get(path);
+    return (
+      <FileSection
+        key={path}
+        {...shared}
+        path={path}
+        listed={file}
+        is_viewed={file !== undefined && viewed.is(file)}
+        onView={(next) => file && viewed.set(file, next)}
+      />
+    );
+  });
 }
 
 function NoChanges({ agent, git, refresh }: { agent: AgentRecord; git: boolean; refresh: ReactNode }) {
@@ -230,7 +235,7 @@ function Toolbar({
         {layout.is_wide && (
           <Segmented label="Diff layout" segments={layouts} value={layout.view} onValue={onLayout} />
         )}
-        <TakeMenu agent={agent} changes={changes} />
+        {files.length > 0 && <TakeMenu agent={agent} changes={changes} />}
         {refresh}
       </span>
     </div>

@@ -1,5 +1,5 @@
 /** Comments on lines of a diff, until they are sent to the agent as one prompt (pure). */
-import type { Anchor, Place } from './parsed.ts';
+import type { Anchor, Place, Side } from './parsed.ts';
 
 export interface Comment extends Place {
   readonly path: string;
@@ -38,10 +38,12 @@ export function withAnchored(
 ): Comment[] {
   const { path, open, now, text, first } = put;
   const { side, line, lines } = open;
-  const code = lines.filter((each) => each.line >= (first ?? line)).map((each) => each.text);
+  const quoted = lines.filter((each) => each.line >= (first ?? line)).map((each) => each.text);
+  // A draft whose line is not in the diff has no lines, but the comment that it changes may quote them.
+  const edited = lines.length === 0 ? list.find((item) => isOnLine(item, path, open)) : undefined;
   const by = now === null ? 0 : now.line - line;
   const comment: Comment = {
-    ...{ path, side, line: line + by, code: code.join('\n'), text },
+    ...{ path, side, line: line + by, code: edited?.code ?? quoted.join('\n'), text },
     ...(first !== undefined && { first: first + by }),
   };
   const others = withComment(list, { ...comment, line, text: '' });
@@ -78,7 +80,7 @@ export function describeLines({ first, line }: Pick<Comment, 'first' | 'line'>):
 /** The prompt for the agent. */
 export function toPrompt(list: readonly Comment[]): string {
   const what = list.length === 1 ? 'A comment' : `${list.length} comments`;
-  const each = list.map((comment) => `${getPosition(comment)}\n${quote(comment.code)}\n\n${comment.text}`);
+  const each = list.map((comment) => `${getPosition(comment)}\n${quote(comment.code)}\n${comment.text}`);
   return [`${what} on your changes:`, ...each].join('\n\n');
 }
 
@@ -89,10 +91,24 @@ function getPosition({ path, first, line, side }: Comment): string {
   return side === 'old' ? `${range} (lines of the file before your changes)` : range;
 }
 
+/** Ends in an empty line. Without lines, there is nothing to quote. */
 function quote(code: string): string {
+  if (code === '') return '';
   const lines = code.split('\n');
   const quoted = lines.slice(0, QUOTED_LINES_MAX).map((text) => `> ${text}`);
-  return [...quoted, ...(lines.length > QUOTED_LINES_MAX ? ['> …'] : [])].join('\n');
+  return [...quoted, ...(lines.length > QUOTED_LINES_MAX ? ['> …'] : []), ''].join('\n');
+}
+
+export interface CommentDraft extends Place {
+  readonly path: string;
+}
+
+/** The places of drafts, from their keys: `prefix`, then the path, side and line. Other keys are left out. */
+export function parseDraftKeys(keys: readonly string[], prefix: string): CommentDraft[] {
+  return keys.flatMap((key) => {
+    const [, path, side, line] = /^(.*)\.(old|new)(\d+)$/s.exec(key.slice(prefix.length)) ?? [];
+    return path === undefined ? [] : [{ path, side: side as Side, line: Number(line) }];
+  });
 }
 
 /** Parses stored comments; null if they are malformed. */

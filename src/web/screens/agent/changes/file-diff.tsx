@@ -1,7 +1,9 @@
 /** The diff of a file, or why it is not shown. */
 import { useQuery } from '@tanstack/react-query';
+import type { Hunk } from 'gitdiff-parser';
 import { Download } from 'lucide-react';
 import { memo, type RefObject, useMemo, useState } from 'react';
+import { Problem } from '../../../../core/problem.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { type AgentRecord, changeQuery } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
@@ -10,15 +12,14 @@ import { QueryState, Skeleton } from '../../../ui/states.tsx';
 import type { Comment } from './comments.ts';
 import { CONTEXTS } from './context.ts';
 import { Counts } from './counts.tsx';
-import { Hunks, type HunksProps } from './hunks.tsx';
-import { type ChangedFile, type FileChange, type Parsed, parsed } from './parsed.ts';
+import { Hunks } from './hunks.tsx';
+import { type FileChange, type Parsed, parsed } from './parsed.ts';
 import type { ChangeComments } from './stored.ts';
 import type { View } from './use-diff-view.ts';
 
 export interface FileDiffProps {
   agent: AgentRecord;
   path: string;
-  status: ChangedFile['status'] | undefined;
   view: View;
   scroller: RefObject<HTMLElement | null>;
   /** It is read, and read again when it changes, only while it is near the screen. */
@@ -56,26 +57,32 @@ export const FileDiff = memo(function FileDiff(props: FileDiffProps) {
     );
   }
   const more = step < last_step ? () => setStep(step + 1) : null;
+  const is_gone = read.error instanceof Problem && read.error.code === 'file_not_found';
   return (
-    <QueryState read={read}>
-      {(change) => (
-        <Lines
-          {...props}
-          change={change}
-          shown={shown!}
-          // While more lines are read, the shown ones still have the context of the step before.
-          context={read.isPlaceholderData ? CONTEXTS[step - 1]! : context}
-          onMore={read.isPlaceholderData ? () => {} : more}
-        />
+    <>
+      {is_gone ? (
+        <p className="px-3 py-2 text-muted">This file has no changes any more.</p>
+      ) : (
+        <QueryState read={read}>{(change) => <Note change={change} shown={shown!} />}</QueryState>
       )}
-    </QueryState>
+      {/* Also without lines, because it has the comments of the file and the one that is being written. */}
+      <Hunks
+        {...props}
+        agent_id={agent.id}
+        hunks={!is_gone && shown?.type === 'hunks' ? shown.hunks : NO_HUNKS}
+        status={read.data?.status ?? 'modified'}
+        // While more lines are read, the shown ones still have the context of the step before.
+        context={read.isPlaceholderData ? CONTEXTS[step - 1]! : context}
+        onMore={read.isPlaceholderData ? () => {} : more}
+      />
+    </>
   );
 });
 
-type LinesProps = FileDiffProps &
-  Pick<HunksProps, 'context' | 'onMore'> & { change: FileChange; shown: Parsed };
+const NO_HUNKS: Hunk[] = [];
 
-function Lines({ change, shown, agent, ...props }: LinesProps) {
+/** What to know about the file besides its lines, or why they are not shown. */
+function Note({ change, shown }: { change: FileChange; shown: Parsed }) {
   return (
     <>
       {change.from !== null && (
@@ -84,11 +91,7 @@ function Lines({ change, shown, agent, ...props }: LinesProps) {
           <code className="break-all">{escapeHidden(change.from)}</code>
         </p>
       )}
-      {shown.type === 'hunks' ? (
-        <Hunks {...props} agent_id={agent.id} hunks={shown.hunks} status={change.status} />
-      ) : (
-        <NoLines type={shown.type} change={change} />
-      )}
+      {shown.type !== 'hunks' && <NoLines type={shown.type} change={change} />}
     </>
   );
 }

@@ -91,7 +91,6 @@ export function FileSection(props: FileSectionProps) {
           {...{
             agent,
             path,
-            status: listed?.status,
             view,
             scroller,
             is_near,

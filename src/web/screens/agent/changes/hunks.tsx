@@ -5,8 +5,9 @@ import { getChangeKey, type RenderGutter } from 'react-diff-view';
 import { escapeHidden } from '../../../../core/visible.ts';
 import DiffTable from '../../../diffs/diff-table.tsx';
 import { type Caret, CommentBox, CommentView } from './comment-box.tsx';
-import { type Comment, describeLines, isOnLine, withAnchored, withComment } from './comments.ts';
+import { type Comment, isOnLine, withAnchored, withComment } from './comments.ts';
 import { findGaps, isContextIgnored } from './context.ts';
+import { LostComments, LostDraft } from './lost.tsx';
 import { MoreLines } from './more-lines.tsx';
 import {
   type Anchor,
@@ -19,7 +20,7 @@ import {
   paired,
   visible,
 } from './parsed.ts';
-import type { ChangeComments } from './stored.ts';
+import { type ChangeComments, useCommentDrafts } from './stored.ts';
 import type { View } from './use-diff-view.ts';
 import { useKeepPlace } from './use-keep-place.ts';
 
@@ -27,6 +28,7 @@ export interface HunksProps {
   agent_id: string;
   path: string;
   status: FileChange['status'];
+  /** None if the diff is not shown, or the file has no changes any more. */
   hunks: HunkData[];
   view: View;
   scroller: RefObject<HTMLElement | null>;
@@ -45,13 +47,16 @@ export function Hunks(props: HunksProps) {
   const more = useMore(props, table);
   const { open, now, openAt, close, ...box_refs } = useOpenBox(hunks);
   const mine = comments.filter((comment) => comment.path === path);
+  const drafts = useCommentDrafts(agent_id, path);
+  const nameOf = ({ side, line }: Place) => `${agent_id}.${path}.${side}${line}`;
   const edited = mine.find((comment) => open !== null && isOnLine(comment, path, open));
   const box = open && (
     <CommentBox
       key={`${open.side}${open.line}`}
-      name={`${agent_id}.${path}.${open.side}${open.line}`}
+      name={nameOf(open)}
       line={open.line}
-      first_min={open.lines[0]?.line ?? open.line}
+      // The hunk of a lost draft is not known.
+      first_min={open.lines[0]?.line ?? 1}
       before={edited}
       note={noteOnMove(open, now)}
       {...box_refs}
@@ -73,6 +78,8 @@ export function Hunks(props: HunksProps) {
       );
     else lost.push(comment);
   }
+  const isOpen = ({ side, line }: Place) => open?.side === side && open.line === line;
+  const lost_drafts = drafts.filter((place) => !isOpen(place) && !findChange(hunks, place));
   const line = now && findChange(hunks, now);
   if (line) {
     const key = getChangeKey(line);
@@ -85,26 +92,30 @@ export function Hunks(props: HunksProps) {
   }
   return (
     <>
-      {lost.map((comment) => (
-        <CommentView
-          key={`${comment.side}${comment.line}`}
-          comment={comment}
-          note={`on ${describeLines(comment)}, no longer part of the diff`}
-          onDelete={() => onComments((list) => withComment(list, { ...comment, text: '' }))}
+      <LostComments comments={lost} onComments={onComments} />
+      {lost_drafts.map((place) => (
+        <LostDraft
+          key={nameOf(place)}
+          name={nameOf(place)}
+          path={path}
+          place={place}
+          onEdit={() => openAt(place)}
         />
       ))}
       {!line && box}
       {more.note}
       <div ref={table}>
-        <DiffTable
-          path={path}
-          hunks={shown}
-          type={diffType(status)}
-          view={view}
-          widgets={widgets}
-          renderGutter={gutter(openAt)}
-          renderMore={more.render}
-        />
+        {shown.length > 0 && (
+          <DiffTable
+            path={path}
+            hunks={shown}
+            type={diffType(status)}
+            view={view}
+            widgets={widgets}
+            renderGutter={gutter(openAt)}
+            renderMore={more.render}
+          />
+        )}
       </div>
     </>
   );
@@ -130,8 +141,8 @@ function useOpenBox(hunks: HunkData[]) {
 /** What the box of a comment says if the agent has changed the file since it was opened. */
 function noteOnMove(open: Anchor, now: Place | null): string | null {
   if (now === null) {
-    const text = escapeHidden(open.lines.at(-1)?.text.trim() ?? '');
-    return `The file has changed. This line is no longer part of the diff: ${text}`;
+    const text = open.lines.at(-1)?.text.trim();
+    return `The file has changed. This line is no longer part of the diff${text ? `: ${escapeHidden(text)}` : '.'}`;
   }
   return now.line === open.line ? null : `The file has changed. Line ${open.line} is now line ${now.line}.`;
 }

@@ -106,7 +106,7 @@ export function getPlace(change: Change): Place {
 
 /** A place, and the lines up to it, so that it can be found again after the diff has changed. */
 export interface Anchor extends Place {
-  /** As `linesUpTo`; at least one. */
+  /** As `linesUpTo`. */
   readonly lines: readonly { readonly line: number; readonly text: string }[];
 }
 

@@ -3,7 +3,8 @@ import { useCallback, useMemo, useSyncExternalStore } from 'react';
 import { newKey } from '../../../api/client.ts';
 import { useSession } from '../../../api/session.ts';
 import { readStored, store } from '../../../storage.ts';
-import { type Comment, type Comments, parseComments } from './comments.ts';
+import { placeOf, subscribeDrafts } from '../../../ui/drafts.ts';
+import { type Comment, type CommentDraft, type Comments, parseComments, parseDraftKeys } from './comments.ts';
 import { isViewed, parseViewed, type Viewed, withViewed } from './viewed.ts';
 
 const listeners = new Set<() => void>();
@@ -47,6 +48,20 @@ export function useComments(agent_id: string): [Comments | null, ChangeComments]
     [setText],
   );
   return [comments, changeComments];
+}
+
+/** Where the user has begun comments that are not added yet: on an agent's changes, or only on those of a file. */
+export function useCommentDrafts(agent_id: string, path?: string): readonly CommentDraft[] {
+  const prefix = placeOf(useSession(), `comment.${agent_id}.`);
+  const start = path === undefined ? prefix : `${prefix}${path}.`;
+  // As text, because a snapshot must be the same value while nothing has changed.
+  const keys = useSyncExternalStore(subscribeDrafts, () =>
+    JSON.stringify(Object.keys(localStorage).filter((key) => key.startsWith(start))),
+  );
+  return useMemo(() => {
+    const drafts = parseDraftKeys(JSON.parse(keys) as string[], prefix);
+    return path === undefined ? drafts : drafts.filter((draft) => draft.path === path);
+  }, [keys, prefix, path]);
 }
 
 /** Viewed marks are valid for one head commit, and until the file changes. */
