@@ -231,28 +231,39 @@ browserTest(
   },
 );
 
-browserTest('of two agents with one name, the filter of the audit log keeps the chosen one', async () => {
-  for (let at = 0; at < 2; at++) await plane.create({ name: 'twin', command: 'true', start: false });
+browserTest('the filter of the audit log tells agents with the same name apart', async () => {
+  const twins = ['', ''];
+  for (const at of [0, 1]) {
+    const { id } = await plane.create({ name: 'twin', command: 'true', start: false });
+    twins[at] = id;
+  }
   const { page } = await pageOf();
   await page.goto(`${plane.url}/audit`);
   const agent = page.getByRole('combobox', { name: 'Agent' });
   const chosen = () => new URL(page.url()).searchParams.get('agent_id');
-  const seen = new Set<string | null>([null]);
-  for (const at of [0, 1]) {
+  const user = page.getByRole('combobox', { name: 'User' });
+  for (const [at, id] of twins.entries()) {
     await agent.click();
-    await page.getByRole('option', { name: /^twin/ }).nth(at).click();
-    await expect.poll(() => seen.has(chosen()), slow).toBe(false);
-    const id = chosen();
-    seen.add(id);
+    await page.getByRole('option', { name: id }).click();
+    await expect.poll(chosen, slow).toBe(id);
     await page.getByRole('combobox', { name: 'Event' }).selectOption(at === 0 ? 'agent_created' : '');
     await page.waitForURL((url) => url.searchParams.has('event') === (at === 0));
     expect(chosen()).toBe(id);
     await agent.press('End');
     await page.keyboard.type('s');
     await page.keyboard.press('Backspace');
-    await page.getByRole('combobox', { name: 'User' }).focus();
-    expect([await agent.inputValue(), chosen()]).toEqual(['twin', id]);
+    await user.focus();
+    expect([await agent.inputValue(), chosen()]).toEqual([`twin (${id})`, id]);
   }
+
+  // The name alone chooses neither: the list offers both, and the filter stays as it is.
+  await agent.fill('twin');
+  await agent.press('Enter');
+  const offered = page.getByRole('listbox', { name: 'Agents' }).getByRole('option');
+  await expect.poll(() => offered.count()).toBe(2);
+  expect(chosen()).toBe(twins[1]);
+  await user.focus();
+  expect([await agent.inputValue(), chosen()]).toEqual([`twin (${twins[1]})`, twins[1]]);
 });
 
 browserTest('the audit log names agents that were deleted in all their records', async () => {

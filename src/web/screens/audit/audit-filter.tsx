@@ -1,7 +1,7 @@
 /** The filter of the audit log, which the page's URL holds. */
 import { useQuery } from '@tanstack/react-query';
 import { ListFilter, X } from 'lucide-react';
-import { useEffect, useId, useState } from 'react';
+import { useEffect, useId, useMemo, useState } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import { auditEvents } from '../../../features/audit/rules/audit.ts';
 import { type AgentRecord, agentsQuery, usersQuery } from '../../api/queries.ts';
@@ -98,14 +98,15 @@ function AgentField({ value, onChange }: { value: string; onChange: (value: stri
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   const { data: agents = [] } = useQuery(agentsQuery);
-  const named = agents.find((agent) => agent.id === text);
-  const apply = (typed: string) => {
+  const labels = useMemo(() => labelAgents(agents), [agents]);
+  const apply = (typed: string): boolean => {
     const sought = typed.trim();
-    // Other agents may have the name of the chosen one.
-    const is_chosen = agents.some(({ id, name }) => id === value && name === sought);
-    const found = is_chosen ? value : (findAgent(agents, sought)?.id ?? sought);
+    // The list shows them with their ids.
+    if (agents.filter(({ name }) => name === sought).length > 1) return false;
+    const found = findAgent(agents, labels, sought)?.id ?? sought;
     setText(found);
     if (found !== value) onChange(found);
+    return true;
   };
   return (
     <form
@@ -122,34 +123,49 @@ function AgentField({ value, onChange }: { value: string; onChange: (value: stri
         control={{ id }}
         label="Agents"
         placeholder="All agents"
-        value={named ? named.name : text}
-        options={agents.map(toOption)}
+        value={labels.get(text) ?? text}
+        options={agents.map((agent) => toOption(agent, labels.get(agent.id)!))}
         onValue={(next) => (agents.some((agent) => agent.id === next) ? apply(next) : setText(next))}
         // An incomplete id matches nothing, so it is applied only now.
-        onLeave={() => apply(text)}
+        onLeave={() => apply(text) || setText(value)}
       />
     </form>
   );
 }
 
-/** The agent with this id or name; else the only one whose name contains the text. */
-function findAgent(agents: readonly AgentRecord[], sought: string): AgentRecord | undefined {
+/** The agent with this id or label; else the only one whose name contains the text. */
+function findAgent(
+  agents: readonly AgentRecord[],
+  labels: ReadonlyMap<string, string>,
+  sought: string,
+): AgentRecord | undefined {
   if (sought === '') return undefined;
-  const exact = agents.find(({ id, name }) => id === sought || name === sought);
+  const exact = agents.find(({ id }) => id === sought || labels.get(id) === sought);
   if (exact) return exact;
   const text = sought.toLowerCase();
   const matches = agents.filter(({ name }) => name.toLowerCase().includes(text));
   return matches.length === 1 ? matches[0] : undefined;
 }
 
-function toOption({ id, name, status }: AgentRecord): ComboboxOption {
-  const label = (
-    <span className="flex min-w-0 gap-2">
-      <span className="truncate font-medium">{escapeHidden(name)}</span>
-      <span className="ml-auto shrink-0 text-muted">{status}</span>
-    </span>
+/** The names of agents by id; each with its id if several have the same one. */
+function labelAgents(agents: readonly AgentRecord[]): ReadonlyMap<string, string> {
+  const by_name = Map.groupBy(agents, ({ name }) => name);
+  return new Map(
+    agents.map(({ id, name }) => [id, by_name.get(name)!.length > 1 ? `${name} (${id})` : name]),
   );
-  return { value: id, label, words: `${name} ${id}` };
+}
+
+function toOption({ id, name, status }: AgentRecord, shown: string): ComboboxOption {
+  const label = (
+    <>
+      <span className="flex min-w-0 gap-2">
+        <span className="truncate font-medium">{escapeHidden(name)}</span>
+        <span className="ml-auto shrink-0 text-muted">{status}</span>
+      </span>
+      {shown !== name && <span className="block truncate font-mono text-muted text-sm">{id}</span>}
+    </>
+  );
+  return { value: id, label, words: `${name} ${id} ${shown}` };
 }
 
 const segments = [
