@@ -41,8 +41,6 @@ interface RouteForm {
   kept?: boolean;
   /** Accepts an `Idempotency-Key`. */
   idempotent?: boolean;
-  /** The response contains a secret that is shown once and never stored in clear. */
-  secret_answer?: boolean;
   /** The handler writes the response: an event stream, a range of bytes, or a page. */
   raw?: 'sse' | 'bytes' | 'html';
   /** Another media type that a client can request with `Accept`. The handler writes such a response itself. */

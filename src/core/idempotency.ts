@@ -12,8 +12,8 @@ export interface StoredAnswer {
 
 /** The first request with a key. The caller must call exactly one of the two methods. */
 export interface FirstAttempt {
-  /** Stores the response. `secret`: the body contains a secret and must be encrypted. */
-  keep(answer: StoredAnswer, options: { secret: boolean }): Promise<void>;
+  /** Stores the response. Its body may contain a secret, so bodies and headers must be encrypted. */
+  keep(answer: StoredAnswer): Promise<void>;
   /** Frees the key after a request that failed and changed nothing. */
   release(): Promise<void>;
 }

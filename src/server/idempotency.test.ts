@@ -37,14 +37,14 @@ async function first(
 
 describe('idempotency', () => {
   it('replays the first response, even after a restart', async () => {
-    await (await first()).keep(answer, { secret: true });
+    await (await first()).keep(answer);
     expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
     fixture.restart();
     expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
   });
 
   it('replays a response without a body', async () => {
-    await (await first()).keep({ status: 204, location: null }, { secret: false });
+    await (await first()).keep({ status: 204, location: null });
     expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({
       stored: { status: 204, location: null },
     });
@@ -54,7 +54,7 @@ describe('idempotency', () => {
     const attempt = await first();
     const clash = () => fixture.idempotency.begin(ada, 'k', another);
     await expect(clash()).rejects.toThrow('idempotency key reused with a different request');
-    await attempt.keep(answer, { secret: false });
+    await attempt.keep(answer);
     await expect(clash()).rejects.toThrow('idempotency key reused with a different request');
   });
 
@@ -68,7 +68,7 @@ describe('idempotency', () => {
     });
     await fixture.store.read(() => null);
     expect(waited).toBe(0);
-    await attempt.keep(answer, { secret: false });
+    await attempt.keep(answer);
     expect(await Promise.all(others)).toEqual(others.map(() => ({ stored: answer })));
   });
 
@@ -78,14 +78,14 @@ describe('idempotency', () => {
     await attempt.release();
     const second = await Promise.race(others);
     if ('stored' in second) throw new Error('nothing was stored');
-    await second.first.keep(answer, { secret: false });
+    await second.first.keep(answer);
     const all = await Promise.all(others);
     expect(all.filter((begun) => 'stored' in begun)).toHaveLength(2);
   });
 
   it('frees the key of a failed request for any other request', async () => {
     await (await first()).release();
-    await (await first(another)).keep(answer, { secret: false });
+    await (await first(another)).keep(answer);
   });
 
   it('keeps a response that was stored with its operation, although the request failed afterwards', async () => {
@@ -99,28 +99,28 @@ describe('idempotency', () => {
     await first();
     fixture.restart();
     await expect(fixture.idempotency.begin(ada, 'k', another)).rejects.toThrow('idempotency key reused');
-    await (await first()).keep(answer, { secret: false });
+    await (await first()).keep(answer);
   });
 
   it('keeps the keys of users apart', async () => {
-    await (await first()).keep(answer, { secret: false });
+    await (await first()).keep(answer);
     await (await first(another, 'k', { ...ada, user_id: 'usr_bob' })).release();
   });
 
   it('forgets a key after a day', async () => {
-    await (await first()).keep(answer, { secret: false });
+    await (await first()).keep(answer);
     fixture.clock.advance(limits.idempotency_keep_ms - 1);
     expect(await fixture.idempotency.sweep()).toBe(0);
     expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
     fixture.clock.advance(1);
     await (await first(another)).release();
-    await (await first(another)).keep(answer, { secret: false });
+    await (await first(another)).keep(answer);
     fixture.clock.advance(limits.idempotency_keep_ms);
     expect(await fixture.idempotency.sweep()).toBe(1);
   });
 
   it('stores neither secrets of the response nor a guessable hash of the request', async () => {
-    await (await first()).keep(answer, { secret: true });
+    await (await first()).keep(answer);
     const row = await fixture.store.read((r) => r.get(r.sql.selectFrom('idempotency').selectAll()));
     expect(row!.body).not.toContain('secret-token');
     expect(Buffer.from(JSON.parse(row!.body!), 'base64').toString('latin1')).not.toContain('secret-token');
@@ -128,8 +128,8 @@ describe('idempotency', () => {
   });
 
   it('rejects a sealed response that was moved to another key', async () => {
-    await (await first(request, 'k1')).keep(answer, { secret: true });
-    await (await first(request, 'k2')).keep({ ...answer, body: { token: 'other' } }, { secret: true });
+    await (await first(request, 'k1')).keep(answer);
+    await (await first(request, 'k2')).keep({ ...answer, body: { token: 'other' } });
     await fixture.store.write(async (tx) => {
       const row = (await tx.get(tx.sql.selectFrom('idempotency').select('body').where('key', '=', 'k1')))!;
       await tx.run(tx.sql.updateTable('idempotency').set({ body: row.body }).where('key', '=', 'k2'));

@@ -352,7 +352,7 @@ async function runOnce(
     const answered = await run();
     const headers = call.response_headers;
     const response = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
-    await begun.first.keep(response, { secret: route.secret_answer === true });
+    await begun.first.keep(response);
     return response;
   } catch (error) {
     await begun.first.release();

@@ -290,7 +290,6 @@ export const nodeRoutes = {
     description:
       'The configured token, valid for any number of nodes. Without one, a token valid for one node and one hour; a new one is created when the last one is used or about to expire. If no node can join, because `internal_grpc.enabled` is not set, the header `X-Warning` says so.',
     answers: { 200: bootstrapToken },
-    secret_answer: true,
   }),
   rotateBootstrapToken: route({
     method: 'POST',
@@ -302,6 +301,5 @@ export const nodeRoutes = {
     answers: { 200: bootstrapToken },
     errors: ['bootstrapConfigured'],
     idempotent: true,
-    secret_answer: true,
   }),
 };

@@ -138,7 +138,6 @@ export const passkeyRoutes = {
     unknown_fields: 'refused',
     answers: { 200: signedIn },
     errors: ['invalidPasskey', 'tooManyAttempts'],
-    secret_answer: true,
   }),
   renamePasskey: route({
     method: 'PATCH',

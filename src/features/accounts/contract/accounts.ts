@@ -83,7 +83,6 @@ export const accountRoutes = {
     unknown_fields: 'refused',
     answers: { 201: signedIn },
     errors: ['rootAlreadyInitialized', 'invalidJoinToken', 'joinTokenExpired', 'invalidPin'],
-    secret_answer: true,
   }),
   checkJoinPin: route({
     method: 'POST',
@@ -109,7 +108,6 @@ export const accountRoutes = {
     unknown_fields: 'refused',
     answers: { 200: signedIn },
     errors: ['invalidLogin', 'tooManyAttempts'],
-    secret_answer: true,
   }),
   logout: route({
     method: 'POST',
@@ -129,7 +127,6 @@ export const accountRoutes = {
       'The old token becomes invalid; streams that were opened with it stay open. The new token still expires seven days after the sign-in. Not for API tokens.',
     answers: { 200: z.object({ token: z.string(), expires_in: expiresIn }).meta({ id: 'FreshToken' }) },
     errors: ['notAllowed'],
-    secret_answer: true,
   }),
   getMe: route({
     method: 'GET',
@@ -218,7 +215,6 @@ export const accountRoutes = {
     },
     errors: ['nameRequired', 'expiryPassed', 'tooManyTokens', 'notAllowed'],
     idempotent: true,
-    secret_answer: true,
   }),
   deleteToken: route({
     method: 'DELETE',
