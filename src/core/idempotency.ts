@@ -14,7 +14,7 @@ export interface StoredAnswer {
 export interface FirstAttempt {
   /** Stores the response. Its body may contain a secret, so bodies and headers must be encrypted. */
   keep(answer: StoredAnswer): Promise<void>;
-  /** Frees the key after a request that failed and changed nothing. */
+  /** Frees the key after a request that failed, unless it has changed something that a repetition continues. */
   release(): Promise<void>;
 }
 

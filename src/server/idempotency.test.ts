@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { limits } from '../base/limits.ts';
 import type { FirstAttempt, StoredAnswer } from '../core/idempotency.ts';
 import { AccountsFixture } from '../testing/accounts.ts';
+import { openFakeHttp, ROOT_TOKEN, requesterWithToken } from '../testing/http.ts';
 
 const ada = {
   user_id: 'usr_ada',
@@ -88,6 +89,26 @@ describe('idempotency', () => {
     await (await first(another)).keep(answer);
   });
 
+  it('keeps the key of a failed request that has changed something', async () => {
+    const attempt = await first();
+    fixture.idempotency.reserve(ada, 'k');
+    await attempt.release();
+    await expect(fixture.idempotency.begin(ada, 'k', another)).rejects.toThrow('idempotency key reused');
+    await (await first()).keep(answer);
+    expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
+  });
+
+  it('leaves another request with the key alone when an ended one ends again', async () => {
+    const ended = await first();
+    await ended.release();
+    const running = await first(another);
+    await ended.release();
+    await expect(fixture.idempotency.begin(ada, 'k', request)).rejects.toThrow('idempotency key reused');
+    const waiting = fixture.idempotency.begin(ada, 'k', another);
+    await running.keep(answer);
+    expect(await waiting).toEqual({ stored: answer });
+  });
+
   it('keeps a response that was stored with its operation, although the request failed afterwards', async () => {
     const attempt = await first();
     await fixture.store.write((tx) => fixture.idempotency.storeWith(tx, ada, 'k', answer));
@@ -100,6 +121,29 @@ describe('idempotency', () => {
     fixture.restart();
     await expect(fixture.idempotency.begin(ada, 'k', another)).rejects.toThrow('idempotency key reused');
     await (await first()).keep(answer);
+  });
+
+  it('keeps the key of a request whose response cannot be stored', async () => {
+    const calls: string[] = [];
+    const keep = () => {
+      calls.push('keep');
+      return Promise.reject(new Error('the disk is full'));
+    };
+    const release = async () => void calls.push('release');
+    const created_at = '2026-01-02T03:04:05.678Z';
+    const createUser = () => ({
+      location: '/api/admin/users/usr_1',
+      body: { id: 'usr_1', username: 'bob', role: 'user' as const, created_at },
+    });
+    const server = await openFakeHttp(
+      { createUser },
+      { idempotency: { begin: async () => ({ first: { keep, release } }) } },
+    );
+    onTestFinished(() => server.drain());
+    const send = requesterWithToken(() => server, ROOT_TOKEN);
+    const body = { username: 'bob', password: 'x' };
+    expect((await send('POST', '/api/admin/users', body, { key: 'k' })).status).toBe(500);
+    expect(calls).toEqual(['keep']);
   });
 
   it('keeps the keys of users apart', async () => {

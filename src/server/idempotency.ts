@@ -1,7 +1,8 @@
 /**
  * Stores responses by `Idempotency-Key` for a day. Requests are stored as keyed hashes and bodies are encrypted, both with a
- * key from outside the database, because request bodies contain passwords and responses contain new tokens. If a request
- * fails before its response, its row remains without a response, and a repeated request runs with the same ids.
+ * key from outside the database, because request bodies contain passwords and responses contain new tokens. If a request is
+ * interrupted, or fails after it has changed something, its row remains without a response, and a repeated request runs with
+ * the same ids.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -23,6 +24,8 @@ import {
 interface Running {
   digest: Buffer;
   ended: Promise<void>;
+  /** See `reserve`. */
+  reserved: boolean;
 }
 
 export interface IdempotencyDeps {
@@ -63,17 +66,22 @@ export class IdempotencyKeys implements Idempotency {
     request_hash: Uint8Array,
   ): ReturnType<Idempotency['begin']> {
     const user_id = caller.user_id;
-    const name = JSON.stringify([user_id, key]);
+    const name = bound(user_id, key);
     const digest = createHmac('sha256', this.#hashKey).update(request_hash).digest();
     for (let other = this.#running.get(name); other; other = this.#running.get(name)) {
       if (!other.digest.equals(digest)) throw problems.idempotencyReused();
       await other.ended;
     }
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    this.#running.set(name, { digest, ended });
+    const running: Running = { digest, ended, reserved: false };
+    this.#running.set(name, running);
+    const isRunning = () => this.#running.get(name) === running;
     const end = () => {
-      this.#running.delete(name);
+      if (isRunning()) this.#running.delete(name);
       resolve();
+    };
+    const release = async () => {
+      if (isRunning() && !running.reserved) await this.#release(user_id, key);
     };
     try {
       const stored = await this.#store.write((tx) => this.#open(tx, user_id, key, digest));
@@ -88,9 +96,18 @@ export class IdempotencyKeys implements Idempotency {
     return {
       first: {
         keep: (answer) => this.#keep(user_id, key, answer).finally(end),
-        release: () => this.#release(user_id, key).finally(end),
+        release: () => release().finally(end),
       },
     };
+  }
+
+  /**
+   * Reserves the key for the request in progress, which has changed something and may still fail. A repeated request then
+   * continues it, and a different one is rejected.
+   */
+  reserve({ user_id }: { user_id: string }, key: string): void {
+    const running = this.#running.get(bound(user_id, key));
+    if (running) running.reserved = true;
   }
 
   /** Deletes rows older than a day; returns how many. */

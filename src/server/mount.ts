@@ -348,16 +348,18 @@ async function runOnce(
   const begun = await options.idempotency.begin(caller, key, hash);
   if ('stored' in begun) return begun.stored;
   call.idempotency_key = key;
+  let answered: StoredAnswer;
   try {
-    const answered = await run();
-    const headers = call.response_headers;
-    const response = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
-    await begun.first.keep(response);
-    return response;
+    answered = await run();
   } catch (error) {
     await begun.first.release();
     throw error;
   }
+  const headers = call.response_headers;
+  const response = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
+  // If this fails, the key stays with the request, because its changes are committed.
+  await begun.first.keep(response);
+  return response;
 }
 
 /** Whether a client names a media type in Accept; a wildcard gets JSON. */

@@ -1,11 +1,13 @@
 /** The lifecycle of agents on a scripted node, in states that real processes leave too quickly. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import type { Store } from '../../store/store.ts';
 import type { TestClock } from '../../testing/accounts.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { openFakeHttp, requesterOf } from '../../testing/http.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
+import { agentHandlers } from './http/agents.ts';
 
 let fixture: FeaturesFixture;
 let store: Store;
@@ -224,6 +226,37 @@ test('an idempotency key can be reused after a day', async () => {
     status: 'running',
     session_count: 2,
   });
+});
+
+test('a key belongs to the request that created an agent, although its start failed', async () => {
+  const server = await openFakeHttp(
+    agentHandlers(fixture.agents, {} as never, {} as never, () => null),
+    { authenticate: () => ANA, idempotency: fixture.idempotency },
+  );
+  onTestFinished(() => server.drain());
+  const { id: other_id } = await fixture.create();
+  const request = requesterOf(() => ({ url: server.url, token: 'any' }));
+  const body = { name: 'new', command: 'true', workdir: fixture.folder, start: true };
+  const create = (changes: object = {}) =>
+    request('POST', '/api/agents', { ...body, ...changes }, { key: 'key' });
+  // A request that creates nothing leaves its key free.
+  expect((await create({ workdir: '' })).status).toBe(400);
+
+  const { reach } = node;
+  node.reach = async () => {
+    const created = await fixture.agents.list(ANA, { name: 'new' }, {});
+    if (created.items.length > 0) throw problems.nodeUnreachable();
+  };
+  expect((await create()).status).toBe(502);
+  node.reach = reach;
+  for (const changes of [{ command: 'false' }, { env: { A: '1' } }, { start: false }]) {
+    const reused = { error: 'idempotency key reused with a different request' };
+    expect(await create(changes)).toMatchObject({ status: 409, body: reused });
+  }
+  const { status, body: agent } = await create();
+  expect([status, agent.command, agent.status, agent.session_count]).toEqual([201, 'true', 'running', 1]);
+  const { items } = await fixture.agents.list(ANA, {}, {});
+  expect(items.map(({ id }) => id)).toEqual([agent.id, other_id]);
 });
 
 test('a start repeated with its key starts nothing, even after later sessions', async () => {

@@ -130,7 +130,7 @@ export class Agents {
       async (reader) =>
         (await findAgent(reader, id_of_key)) ?? (earlier && (await findAgent(reader, earlier))),
     );
-    // The same request was made within the key's lifetime, and its response was lost.
+    // The same request was made within the key's lifetime, and its start failed or its response was lost.
     const is_repeat = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
     if (is_repeat && known.name !== request.name) throw problems.idempotencyReused();
     const id = is_repeat ? known.id : known ? newId('agt') : id_of_key;
@@ -142,6 +142,8 @@ export class Agents {
           await this.delete(caller, row.id, { force: false, delete_worktree: false });
       });
     }
+    // The agent stays if its start fails, and a different request must not start it.
+    if (idempotency_key) this.#core.idempotency.reserve(caller, idempotency_key);
     if (request.start) await this.start(caller, id, idempotency_key);
     return this.#core.records.read(caller, 'agent.change', id);
   }
