@@ -156,6 +156,45 @@ test('carries out the intents that an earlier process left', async () => {
   second.close();
 });
 
+test('carries out once and in order what is enqueued before and while it opens', async () => {
+  const first = new Outbox(common());
+  const enqueue = (outbox: Outbox, grace_ms: number) =>
+    store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms }));
+  await enqueue(first, 1);
+  first.close();
+
+  const read: Store['read'] = async (fn) => {
+    const rows = await store.read(fn);
+    await enqueue(second, 4);
+    return rows;
+  };
+  const write: Store['write'] = (fn) => store.write(fn);
+  const second = new Outbox({ ...common(), store: { read, write } as Store });
+  await enqueue(second, 2);
+  await store.write((tx) => second.enqueue(tx, 'main', 'ses_a', 'start', {}));
+  await store.write((tx) => second.withdraw(tx, 'ses_a', ['start']));
+  // The store may report a commit later than others see it.
+  let report = () => {};
+  await store.write((tx) => {
+    const late = {
+      get: tx.get.bind(tx),
+      sql: tx.sql,
+      database: tx.database,
+      afterCommit: (fn: () => void) => {
+        report = fn;
+      },
+    };
+    return second.enqueue(late as unknown as Tx, 'main', 'ses_a', 'stop', { grace_ms: 3 });
+  });
+
+  const seen: unknown[] = [];
+  await second.open(handlers(async ({ payload }) => void seen.push(payload)));
+  report();
+  await vi.waitFor(() => expect(second.size).toBe(0), SOON);
+  expect(seen).toEqual([1, 2, 3, 4].map((grace_ms) => ({ grace_ms })));
+  second.close();
+});
+
 test('carries out an intent that an earlier version stored under an old name', async () => {
   const first = new Outbox(common());
   await store.write(async (tx) => {

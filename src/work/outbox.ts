@@ -18,6 +18,7 @@ import {
   deleteIntent,
   deleteIntents,
   hasIntent,
+  type IntentRow,
   insertIntent,
   listIntents,
 } from './queries/outbox.ts';
@@ -110,6 +111,11 @@ export class Outbox {
   readonly #log: Logger;
   readonly #lanes = new Map<string, Lane>();
   readonly #waiters = new Map<number, Waiter[]>();
+  /**
+   * The ids of intents that `open` found only in the database. Some may be this process's: a commit is visible to reads before
+   * it is reported. Ids are never reused.
+   */
+  readonly #only_listed = new Set<number>();
   #handlers: IntentHandlers | null = null;
   #closed = false;
 
@@ -126,18 +132,21 @@ export class Outbox {
     return intents;
   }
 
-  /** Starts dispatching, beginning with the intents that an earlier process left. */
+  /** Starts dispatching, beginning with the stored intents: those that an earlier process left, and those enqueued so far. */
   async open(handlers: IntentHandlers): Promise<void> {
+    const rows = await this.#store.read(listIntents);
+    const enqueued = new Map<number, Intent>();
+    for (const { queue } of this.#lanes.values()) for (const intent of queue) enqueued.set(intent.id, intent);
+    this.#lanes.clear();
     this.#handlers = handlers;
-    for (const row of await this.#store.read(listIntents)) {
-      this.#push({
-        id: row.id,
-        node_id: row.node_id,
-        lane: row.lane,
-        kind: renamed.get(row.kind) ?? (row.kind as IntentKind),
-        payload: JSON.parse(row.payload),
-      });
+    for (const row of rows) {
+      const intent = enqueued.get(row.id);
+      if (intent) enqueued.delete(row.id);
+      else this.#only_listed.add(row.id);
+      this.#push(intent ?? toIntent(row));
     }
+    // What was committed after the rows were read, or withdrawn before.
+    for (const intent of enqueued.values()) this.#push(intent);
   }
 
   /** Returns the intent's id. Once the transaction has committed, pass it to `outcome` to wait for the result. */
@@ -155,7 +164,9 @@ export class Outbox {
       payload: JSON.stringify(payload),
       created_at: this.#clock.now(),
     });
-    tx.afterCommit(() => this.#push({ id, node_id, lane, kind, payload }));
+    tx.afterCommit(() => {
+      if (!this.#only_listed.delete(id)) this.#push({ id, node_id, lane, kind, payload });
+    });
     return id;
   }
 
@@ -326,4 +337,11 @@ export class Outbox {
     for (const waiter of this.#waiters.get(id) ?? []) reply(waiter);
     this.#waiters.delete(id);
   }
+}
+
+function toIntent({ id, node_id, lane, kind, payload }: IntentRow): Intent {
+  return {
+    ...{ id, node_id, lane, payload: JSON.parse(payload) },
+    kind: renamed.get(kind) ?? (kind as IntentKind),
+  };
 }
