@@ -1,8 +1,8 @@
 /**
  * Reads the output of a node's sessions and commits it: bytes become events together with the new offset. Each session
  * has one reader, which is woken without data. The reader passes on the session's facts in order, and its end only
- * after the last byte is committed. This module makes no decisions about agents: `settle` and `rebase` are transactions
- * of the caller.
+ * after the last byte is committed. This module makes no decisions about agents: `handleFact`, `frames` and `rebase` of
+ * `IngestOptions` are transactions of the caller.
  */
 
 import type { StreamName } from '../../core/event.ts';
