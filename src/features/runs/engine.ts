@@ -39,7 +39,7 @@ export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine 
   return {
     scheduler,
     publisher,
-    onSessionExit: (tx, session_id, exit) => outcomes.sessionEnded(tx, session_id, exit),
+    onSessionExit: (tx, session_id, exit) => outcomes.collectOutput(tx, session_id, exit),
     facts: outcomes.facts(),
     timers: dispatcher.timers(),
     intents: { ...outcomes.intents(), prepare: (intent) => launcher.prepare(intent) },

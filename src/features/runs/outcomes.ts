@@ -45,6 +45,13 @@ const cutTurns: ReadonlyMap<string | null, Outcome> = new Map<string | null, Out
   ],
 ]);
 
+/** What was read of an attempt whose output had to be read first. */
+interface Reading {
+  outcome: Outcome;
+  /** Why a part of the output is missing, for the agent's log. */
+  incomplete?: string;
+}
+
 export class Outcomes {
   readonly #core: AgentCore;
   readonly #attempts: Attempts;
@@ -74,7 +81,7 @@ export class Outcomes {
       },
       session_ended: async (tx, { payload }) => {
         await this.#showWaiting(tx, payload.agent_id, null);
-        await this.#sessionEnded(tx, payload);
+        await this.#endAttempts(tx, payload);
       },
       acp_failed: (tx, { payload: { agent_id, error } }) =>
         this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
@@ -95,8 +102,8 @@ export class Outcomes {
     };
   }
 
-  /** Reads the output in the session's folder, which is about to be deleted. */
-  async sessionEnded(tx: Tx, session_id: string, exit: Exit): Promise<void> {
+  /** Enqueues the reading of the output in the session's folder, which is about to be deleted. */
+  async collectOutput(tx: Tx, session_id: string, exit: Exit): Promise<void> {
     const attempt = await openPlainAttempt(tx, session_id);
     const session = (await findSession(tx, session_id))!;
     if (!attempt || exit.exit_code !== 0 || session.stopping === 1) return;
@@ -109,59 +116,53 @@ export class Outcomes {
     return {
       collect: async (intent) => {
         const { lane: session_id, node_id } = intent;
-        let missing: string | null = null;
-        const read = async ({ agent_id }: Attempt): Promise<Outcome> => {
+        await this.#end(intent, async ({ agent_id }) => {
           const left = await this.#stepOutput(node_id, session_id);
-          if (left) return { kind: 'completed', output: readOutput(left) };
-          const found = await lastStdout(this.#core.events, agent_id, session_id);
-          missing = found.missing;
-          return { kind: 'completed', output: readOutput(found.bytes) };
-        };
-        await this.#end(intent, read, async (tx, { agent_id }) => {
-          if (missing === null) return;
-          const error = `the step ends with the part of its output that can be read: ${missing}`;
-          await this.#core.records.logError(tx, agent_id, session_id, 'output_incomplete', error);
+          if (left) return { outcome: { kind: 'completed', output: readOutput(left) } };
+          const { bytes, missing } = await lastStdout(this.#core.events, agent_id, session_id);
+          const outcome: Outcome = { kind: 'completed', output: readOutput(bytes) };
+          if (missing === null) return { outcome };
+          const incomplete = `the step ends with the part of its output that can be read: ${missing}`;
+          return { outcome, incomplete };
         });
         failpoint('step_collected');
       },
       collect_message: async (intent) => {
         const { prompt_id } = intent.payload;
-        await this.#end(intent, async ({ agent_id }) => ({
-          kind: 'completed',
-          output: await lastMessage(this.#core.events, agent_id, prompt_id),
-        }));
+        await this.#end(intent, async ({ agent_id }) => {
+          const output = await lastMessage(this.#core.events, agent_id, prompt_id);
+          return { outcome: { kind: 'completed', output } };
+        });
         failpoint('step_message_collected');
       },
       collect_failure: async (intent) => {
         const { prompt_id, error_text } = intent.payload;
         await this.#end(intent, async ({ agent_id }) => {
           const message = await lastMessage(this.#core.events, agent_id, prompt_id);
-          return withCause({ kind: 'failed', error_text }, message && excerpt(message));
+          return { outcome: withCause({ kind: 'failed', error_text }, message && excerpt(message)) };
         });
       },
     };
   }
 
-  /**
-   * Ends an attempt whose output must be read first. If the output can never be read, the attempt fails. `report`: what to log
-   * about the reading, in the same transaction, because the intent may be repeated.
-   */
+  /** Ends an attempt whose output must be read first. If the output can never be read, the attempt fails. */
   async #end(
     intent: Intent<'collect' | 'collect_message' | 'collect_failure'>,
-    read: (attempt: Attempt) => Promise<Outcome>,
-    report: (tx: Tx, attempt: Attempt) => Promise<void> = async () => {},
+    read: (attempt: Attempt) => Promise<Reading>,
   ): Promise<void> {
-    const { store, outbox } = this.#core;
+    const { store, outbox, records } = this.#core;
     const { attempt_num } = intent.payload;
     const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
     if (!attempt || attempt.ended) return;
-    const outcome = await read(attempt).catch((error: unknown): Outcome => {
+    const { outcome, incomplete } = await read(attempt).catch((error: unknown): Reading => {
       if (isTemporary(error)) throw error;
       const reason = (error as Problem).message;
-      return { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true };
+      return { outcome: { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true } };
     });
     await store.write(async (tx) => {
-      await report(tx, attempt);
+      // In the same transaction, because the intent may be repeated.
+      if (incomplete !== undefined)
+        await records.logError(tx, attempt.agent_id, intent.lane, 'output_incomplete', incomplete);
       await this.#attempts.end(tx, attempt_num, outcome);
       await outbox.complete(tx, intent);
     });
@@ -193,7 +194,8 @@ export class Outcomes {
     }
   }
 
-  async #sessionEnded(
+  /** Ends the attempts that a session leaves open. An attempt whose output must be read stays open until it is. */
+  async #endAttempts(
     tx: Tx,
     { agent_id, session_id, status, message }: FactPayloads['session_ended'],
   ): Promise<void> {
