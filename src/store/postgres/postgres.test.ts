@@ -277,6 +277,39 @@ it('a write fails and is not repeated if it remains unknown whether it was commi
   expect(store.server).toMatchObject({ unknown_commits: 1 });
 });
 
+it('finishes a write once the server says that it was committed', async () => {
+  const called: string[] = [];
+  proxy.loseCommit('answer', true);
+  const unknown = store.write(async (tx) => {
+    tx.afterCommit(() => called.push('first'));
+    tx.wake('tokens', 'tok_1');
+    await setMeta(tx, 'a');
+  });
+  store.wakes.on('tokens', (id) => called.push(String(id)));
+  await expect(unknown).rejects.toMatchObject({ kind: 'unavailable' });
+  expect(called).toEqual([]);
+  proxy.accept();
+  await store.write(async (tx) => {
+    tx.afterCommit(() => called.push('second'));
+    await setMeta(tx, 'b');
+  });
+  expect(called).toEqual(['first', 'tok_1', 'second']);
+});
+
+it('forgets a write once the server says that it was not committed', async () => {
+  let called = 0;
+  proxy.loseCommit('request', true);
+  const unknown = store.write(async (tx) => {
+    tx.afterCommit(() => called++);
+    await setMeta(tx, 'a');
+  });
+  await expect(unknown).rejects.toMatchObject({ kind: 'unavailable' });
+  proxy.accept();
+  await store.write((tx) => setMeta(tx, 'a', 'another'));
+  expect(called).toBe(0);
+  expect(await meta()).toEqual({ a: 'another' });
+});
+
 it('says how many connections are open, and how many transactions wait for one or for other writes', async () => {
   const readers = limits.connections / 2;
   const reads = Array.from({ length: readers + 3 }, () => meta());

@@ -134,6 +134,7 @@ class PostgresStore implements Store {
 
   async #close(): Promise<void> {
     await Promise.allSettled(this.#running);
+    this.#writes.close();
     await Promise.all([this.#reads.close(), this.#writers.close()]);
     await this.#claim.close();
   }

@@ -14,7 +14,7 @@ import { storageFailed } from '../problems.ts';
 import type { ServerCounts } from '../store.ts';
 import type { LocalWakes } from '../wakes.ts';
 import type { Claim } from './claim.ts';
-import { CommitOrder } from './commit-order.ts';
+import { CommitOrder, type Place } from './commit-order.ts';
 import type { Connection, ConnectionPool, PostgresOptions } from './connection.ts';
 import { Again, canRunAgain, Disconnected } from './errors.ts';
 import { limits } from './limits.ts';
@@ -40,6 +40,7 @@ export class Writes {
   readonly #log: Logger;
   readonly #lost_ms_max: number;
   readonly #order = new CommitOrder();
+  #closed = false;
   /** For serializable transactions. */
   readonly slots: Slots;
 
@@ -77,6 +78,11 @@ export class Writes {
       given = undefined;
       return this.attempt(write, endSlot, { number, undo: BODIES_RUN_TWICE && number === 1 });
     });
+  }
+
+  /** Looks for no more outcomes of transactions. */
+  close(): void {
+    this.#closed = true;
   }
 
   async #slotFor({ isolation }: Write<unknown>): Promise<EndSlot> {
@@ -127,45 +133,68 @@ export class Writes {
 
   async #commit(tx: WriteTransaction, connection: Connection): Promise<void> {
     const place = this.#order.enter();
+    let is_lost = false;
     try {
       failpoint('commit');
       try {
         await tx.commit();
       } catch (error) {
         if (!(error instanceof Disconnected)) throw error;
-        await this.#findOutcome(tx.xid, connection, error);
+        if (tx.xid === null) throw new Again(error);
+        // It would occupy a place in the pool.
+        connection.release();
+        const outcome = await this.#findOutcome(tx.xid, connection);
+        if (outcome === 'aborted') throw new Again(error);
+        if (outcome !== 'committed') {
+          this.#counts.unknown_commits++;
+          this.#log.error({ err: error, xid: tx.xid }, 'it is not known whether a transaction was committed');
+          is_lost = outcome === null;
+          if (is_lost) void this.#followUp(tx, connection, place);
+          throw storageFailed();
+        }
       }
       failpoint('committed');
       await place.reached;
       tx.runAfterCommit(this.#wakes, this.#log);
     } finally {
+      if (!is_lost) place.leave();
+    }
+  }
+
+  /** What became of a transaction whose commit was not answered. Null if the server cannot be reached for `lost_ms_max`. */
+  async #findOutcome(xid: string, lost: Connection): Promise<Outcome | null> {
+    const end_ms = performance.now() + this.#lost_ms_max;
+    do {
+      const outcome = await this.#outcome(xid, lost);
+      if (outcome !== null) return outcome;
+      await sleep(limits.reconnect_ms);
+    } while (performance.now() < end_ms);
+    return null;
+  }
+
+  /**
+   * Finishes a transaction whose caller was told that its outcome is not known. If the server says later that it was committed,
+   * its callbacks and wakes run after all: otherwise, this process would keep what the transaction has changed, such as a
+   * revoked token. Later transactions are answered after that, in their places. Never rejects.
+   */
+  async #followUp(tx: WriteTransaction, lost: Connection, place: Place): Promise<void> {
+    try {
+      let outcome: Outcome | null = null;
+      while (outcome === null && !this.#closed) {
+        await sleep(limits.reconnect_ms);
+        outcome = await this.#outcome(tx.xid!, lost);
+      }
+      await place.reached;
+      if (outcome === 'committed') tx.runAfterCommit(this.#wakes, this.#log);
+    } catch (error) {
+      this.#log.error({ err: error }, 'cannot find out whether a transaction was committed');
+    } finally {
       place.leave();
     }
   }
 
-  /**
-   * Returns if a transaction whose commit was not answered was committed. Throws `Again` if it was not, and the problem
-   * `unavailable` if that remains unknown.
-   */
-  async #findOutcome(xid: string | null, lost: Connection, cause: Disconnected): Promise<void> {
-    if (xid === null) throw new Again(cause);
-    // It would occupy a place in the pool.
-    lost.release();
-    const end_ms = performance.now() + this.#lost_ms_max;
-    do {
-      const outcome = await this.#outcome(xid, lost);
-      if (outcome === 'committed') return;
-      if (outcome === 'aborted') throw new Again(cause);
-      if (outcome === 'unknown') break;
-      await sleep(limits.reconnect_ms);
-    } while (performance.now() < end_ms);
-    this.#counts.unknown_commits++;
-    this.#log.error({ err: cause, xid }, 'it is not known whether a transaction was committed');
-    throw storageFailed();
-  }
-
-  /** Null if the server cannot be reached. */
-  async #outcome(xid: string, lost: Connection): Promise<string | null> {
+  /** Null if the server cannot be reached, or has not decided yet. */
+  async #outcome(xid: string, lost: Connection): Promise<Outcome | null> {
     let connection: Connection;
     try {
       connection = await this.#pool.acquire();
@@ -175,10 +204,11 @@ export class Writes {
     }
     try {
       const { rows } = await connection.query('SELECT pg_xact_status($1::xid8) AS status', [xid]);
-      const status = (rows as { status: string | null }[])[0]!.status ?? 'unknown';
-      // The server may not have noticed yet that the connection is lost, and wait for the commit.
-      if (status === 'in progress') await connection.query(TERMINATE, [lost.process_id, xid]);
-      return status;
+      const { status } = (rows as { status: Outcome | 'in progress' | null }[])[0]!;
+      if (status !== 'in progress') return status ?? 'unknown';
+      // The server has not noticed yet that the connection is lost, and waits for the commit.
+      await connection.query(TERMINATE, [lost.process_id, xid]);
+      return null;
     } catch (error) {
       if (error instanceof Disconnected) return null;
       throw error;
@@ -187,6 +217,9 @@ export class Writes {
     }
   }
 }
+
+/** `unknown`: the server does not know the transaction. */
+type Outcome = 'committed' | 'aborted' | 'unknown';
 
 const TERMINATE = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = ($2::xid8)::xid`;
