@@ -73,6 +73,26 @@ test('moves a timer that is set again, and never fires a cleared one', async () 
   await timers.close();
 });
 
+test('a timer that was set again is not moved if the outcome of its commit is unknown', async () => {
+  const again_at = now + 3_600_000;
+  const { write } = store;
+  const timers = new Timers({ store, clock, log: silentLog });
+  await store.write((tx) => timers.set(tx, 'agent_restart', 'again', now - 1, payload));
+  let is_lost = false;
+  store.write = async (fn, options) => {
+    const value = await write.call(store, fn, options);
+    if (is_lost) return value as never;
+    is_lost = true;
+    throw new Error('the answer to the commit was lost');
+  };
+  timers.open({ agent_restart: (tx, { ref }) => timers.set(tx, 'agent_restart', ref, again_at, payload) });
+  await vi.waitFor(() => expect(is_lost).toBe(true), SOON);
+  await timers.close();
+  store.write = write;
+  const due = await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('due_at')));
+  expect(due).toEqual([{ due_at: again_at }]);
+});
+
 test('a failed timer does not block others and survives a restart', async () => {
   const first = new Timers({ store, clock, log: silentLog });
   let tries = 0;

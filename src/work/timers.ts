@@ -75,7 +75,7 @@ export class Timers {
   #handlers: Partial<TimerHandlers> = {};
   /** The kinds that this program knows. */
   #kinds: readonly string[] = [];
-  #firing: { kind: string; ref: string } | null = null;
+  #firing: { kind: string; ref: string; due_at: number } | null = null;
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -144,12 +144,15 @@ export class Timers {
     unsubscribe();
   }
 
-  /** Postpones the timer that failed, so that it does not block others. Returns false if no timer was firing. */
+  /**
+   * Postpones the timer that failed, so that it does not block others. Returns false if no timer was firing, or if it was set
+   * again meanwhile: also by its own transaction, if the commit's outcome was not known.
+   */
   async #postpone(): Promise<boolean> {
     if (!this.#firing) return false;
-    const { kind, ref } = this.#firing;
-    const due_at = this.#clock.now() + limits.timer_retry_ms;
-    return await this.#store.write((tx) => moveTimer(tx, kind, ref, due_at));
+    const { kind, ref, due_at } = this.#firing;
+    const to = this.#clock.now() + limits.timer_retry_ms;
+    return await this.#store.write((tx) => moveTimer(tx, kind, ref, { from: due_at, to }));
   }
 
   /** Time until a timer is due, in milliseconds; 0 or less if it is due. */
@@ -162,7 +165,7 @@ export class Timers {
     const row = await firstTimer(tx, this.#kinds);
     if (!row || this.#untilDue(row) > 0) return;
     const kind = row.kind as TimerKind;
-    this.#firing = { kind, ref: row.ref };
+    this.#firing = { kind, ref: row.ref, due_at: row.due_at };
     await this.clear(tx, kind, row.ref);
     const handler = this.#handlers[kind] as ((tx: Tx, timer: Timer) => Promise<void>) | undefined;
     await handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });

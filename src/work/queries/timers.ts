@@ -46,9 +46,19 @@ export async function countTimersExcept(reader: Reader, kinds: readonly string[]
   return (await reader.get(others.select((fn) => fn.fn.countAll<number>().as('timers'))))!.timers;
 }
 
-/** Returns whether there is such a timer. */
-export async function moveTimer(tx: Tx, kind: string, ref: string, due_at: number): Promise<boolean> {
-  const moved = tx.sql.updateTable('timers').set({ due_at }).where('kind', '=', kind).where('ref', '=', ref);
+/** Returns whether there is such a timer, due at `from`. */
+export async function moveTimer(
+  tx: Tx,
+  kind: string,
+  ref: string,
+  { from, to }: { from: number; to: number },
+): Promise<boolean> {
+  const moved = tx.sql
+    .updateTable('timers')
+    .set({ due_at: to })
+    .where('kind', '=', kind)
+    .where('ref', '=', ref)
+    .where('due_at', '=', from);
   return (await tx.run(moved)).changes > 0;
 }
 
