@@ -210,6 +210,25 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     expect(text.slice(-1_000)).toBe('999'.padEnd(1_000));
   });
 
+  it.for([1, 2, 3, 4])('output is complete if it is sealed before read %i of the database', async (at) => {
+    await output(range(0, 99).map((i) => `${i}`.padEnd(10)));
+    // Its agent is known from now on.
+    await events.output('agt_1', 'ses_1', 'stderr');
+    const { read } = store;
+    let reads = 0;
+    store.read = async (fn) => {
+      reads++;
+      if (reads === at) {
+        store.read = read;
+        await events.runMaintenance();
+      }
+      return read.call(store, fn) as never;
+    };
+    const found = await events.output('agt_1', 'ses_1', 'stdout');
+    store.read = read;
+    expect([found.size_bytes, found.lost_bytes]).toEqual([1_000, 0]);
+  });
+
   it.for([
     ['one stream', 'stdout'],
     ['both streams', null],

@@ -137,14 +137,17 @@ class OutputReader {
 
   async #firstOffset(stream: StreamName): Promise<number> {
     let after = this.#target.first_seq - 1;
-    for (let segment = await this.#segment(after); segment; segment = await this.#segment(after)) {
-      const run = segment.blocks
-        .flatMap((block) => block.runs)
-        .find((one) => this.#isOfTarget(one, [stream]));
-      if (run) return run.from;
-      after = segment.last_seq;
+    while (true) {
+      for (let segment = await this.#segment(after); segment; segment = await this.#segment(after)) {
+        const run = segment.blocks
+          .flatMap((block) => block.runs)
+          .find((one) => this.#isOfTarget(one, [stream]));
+        if (run) return run.from;
+        after = segment.last_seq;
+      }
+      const row = await this.#firstRow(after, [stream]);
+      if (row !== 'sealed') return row?.offset ?? Infinity;
     }
-    return (await this.#firstRow(after, [stream]))?.offset ?? Infinity;
   }
 
   async *read(from: number, to: number, first_offsets: readonly number[]): AsyncGenerator<Buffer> {
@@ -268,12 +271,14 @@ class OutputReader {
     return best;
   }
 
+  /** `sealed`: rows after `after` were moved to a segment in the meantime. */
   async #firstRow(
     after: number,
     streams: readonly StreamName[],
-  ): Promise<{ seq: number; offset: number } | null> {
+  ): Promise<{ seq: number; offset: number } | null | 'sealed'> {
     while (true) {
       const found = await this.#store.read(async (reader) => {
+        if (await segmentAfter(reader, this.#target.agent.num, after)) return 'sealed';
         const row = await this.#seekNear(reader, after, streams);
         const next = await firstSeqFrom(
           reader,
@@ -282,6 +287,7 @@ class OutputReader {
         );
         return { row, next };
       });
+      if (found === 'sealed') return found;
       if (found.row) return found.row;
       if (found.next === undefined) return null;
       after = found.next - 1;
