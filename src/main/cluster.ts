@@ -104,13 +104,13 @@ export class Cluster {
    */
   async shareTrust(store: Store, plane_id: string): Promise<PlaneTrust> {
     const trust = await this.#takeFiles(await store.read(listTrustFiles), plane_id);
-    await this.#files.store(store);
     const { log } = this.#options;
     trust.onChange(() => {
       this.#files.store(store).catch((err: Error) => {
         log.error({ err }, 'the other control planes did not get the changed certificates: try again');
       });
     });
+    await this.#files.store(store);
     return trust;
   }
 

@@ -50,6 +50,21 @@ test('a plane takes the files of another one, which nobody else can read', async
   expect(await b.take()).toBe(false);
 });
 
+test('a change that is made while the files are stored is kept', async () => {
+  const a = await plane('a');
+  await a.write('ca.pem', 'one');
+  const { write } = store;
+  store.write = async (fn, options) => {
+    const value = await write.call(store, fn, options);
+    await a.write('ca.pem', 'two');
+    return value as never;
+  };
+  await a.files.store(store);
+  store.write = write;
+  expect(await a.take()).toBe(false);
+  expect(await a.read('ca.pem')).toBe('two');
+});
+
 test('the later change counts, whichever plane made it', async () => {
   const [a, b] = [await plane('a'), await plane('b')];
   await a.write('ca.pem', 'one');

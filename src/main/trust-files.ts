@@ -18,12 +18,14 @@ const SHARED = ['ca-key.pem', 'key.pem', 'ca.pem', 'cert.pem', 'auth.json', 'aut
 type Shared = (typeof SHARED)[number];
 
 /** Hashes of the files as they were when they last were the same as in the database. */
+type Marks = Partial<Record<Shared, string>>;
 const MARK_FILE = 'shared.json';
 
 export class TrustFiles {
   readonly #folder: string;
   readonly #key: Uint8Array;
   readonly #log: Logger;
+  #storing: Promise<void> = Promise.resolve();
 
   /** `key`: of the data directory. */
   constructor({ folder, key, log }: { folder: string; key: Uint8Array; log: Logger }) {
@@ -39,6 +41,7 @@ export class TrustFiles {
   async take(files: readonly TrustFile[]): Promise<boolean> {
     await makePrivateFolder(this.#folder);
     const marks = await this.#readMarks();
+    const shared: Marks = {};
     const differing: { name: Shared; text: Buffer }[] = [];
     const missing: Shared[] = [];
     for (const name of SHARED) {
@@ -46,6 +49,7 @@ export class TrustFiles {
       if (stored === undefined) continue;
       const text = this.#open(stored);
       const here = await this.#read(name);
+      shared[name] = hashOf(text);
       if (here?.equals(text)) continue;
       if (here === null) missing.push(name);
       const changed_here = here !== null && marks[name] !== undefined && marks[name] !== hashOf(here);
@@ -57,12 +61,18 @@ export class TrustFiles {
     for (const { name, text } of differing) await writeFileAtomic(join(this.#folder, name), text);
     if (missing.length > 0)
       this.#log.info({ folder: this.#folder, files: missing }, 'missing files were taken from the database');
-    if (differing.length > 0) await this.#mark();
+    if (differing.length > 0) await this.#mark(shared);
     return differing.length > 0;
   }
 
-  /** Stores the files of this folder in the database. Idempotent. */
-  async store(store: Store): Promise<void> {
+  /** Stores the files of this folder in the database, after earlier calls are done. Idempotent. */
+  store(store: Store): Promise<void> {
+    const stored = this.#storing.then(() => this.#store(store));
+    this.#storing = stored.catch(() => {});
+    return stored;
+  }
+
+  async #store(store: Store): Promise<void> {
     const here: { name: Shared; text: Buffer }[] = [];
     for (const name of SHARED) {
       const text = await this.#read(name);
@@ -78,7 +88,8 @@ export class TrustFiles {
       const gone = rows.filter((row) => !here.some(({ name }) => name === row.name));
       for (const { name } of gone) await deleteTrustFile(tx, name);
     });
-    await this.#mark();
+    // Not what the folder has now: it may have changed meanwhile.
+    await this.#mark(Object.fromEntries(here.map(({ name, text }) => [name, hashOf(text)])));
   }
 
   #open({ name, sealed }: TrustFile): Buffer {
@@ -102,17 +113,12 @@ export class TrustFiles {
     }
   }
 
-  async #readMarks(): Promise<Partial<Record<Shared, string>>> {
+  async #readMarks(): Promise<Marks> {
     const text = await this.#read(MARK_FILE);
-    return text === null ? {} : (JSON.parse(text.toString('utf8')) as Partial<Record<Shared, string>>);
+    return text === null ? {} : (JSON.parse(text.toString('utf8')) as Marks);
   }
 
-  async #mark(): Promise<void> {
-    const marks: Partial<Record<Shared, string>> = {};
-    for (const name of SHARED) {
-      const text = await this.#read(name);
-      if (text !== null) marks[name] = hashOf(text);
-    }
+  async #mark(marks: Marks): Promise<void> {
     await writeFileAtomic(join(this.#folder, MARK_FILE), JSON.stringify(marks));
   }
 }
