@@ -306,9 +306,10 @@ export class Registry {
 
   /** Publishes a change of the link's state on the fleet feed, and stores the parts that must survive a restart. */
   async publishLinkState(node_id: string): Promise<void> {
-    const state = this.#state(node_id);
-    if (state.status === 'connected') this.#refusals.delete(node_id);
+    if (this.#state(node_id).status === 'connected') this.#refusals.delete(node_id);
     await this.#change(node_id, async (tx, row) => {
+      // Read here: a transaction that runs again must not publish an older state after a newer one.
+      const state = this.#state(node_id);
       const { version, last_seen_at } = this.#seen(row, state);
       const after = { ...row, version, last_seen_at };
       await updateNode(tx, node_id, { version, last_seen_at });
