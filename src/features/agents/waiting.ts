@@ -50,6 +50,8 @@ export class AgentWaits {
       for (let is_over = false; ; ) {
         // Subscribe before reading the record, so that no change is missed.
         const change = changes.next();
+        // If both fail, the error of the record is thrown.
+        change.catch(() => {});
         const agent = await this.#agents.get(caller, agent_id);
         if (is_over || hasReached(agent, milestone) || hasReached(agent, 'ended')) {
           await this.#store.read((reader) => requireLiveToken(reader, caller));
