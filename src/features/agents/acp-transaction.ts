@@ -256,8 +256,8 @@ export class AcpTransaction {
 
   /** If not, the session publishes it later. */
   #mayPublishProgress(): boolean {
-    const { core, session } = this;
-    return core.summaries.mayPublish(session.id, () =>
+    const { core, session, tx: current } = this;
+    return core.summaries.mayPublish(current, session.id, () =>
       core.store.write((tx) =>
         AcpTransaction.run(core, tx, session.id, async (transaction) => transaction.publishAtEnd()),
       ),

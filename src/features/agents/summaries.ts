@@ -3,6 +3,7 @@
  * the changes in an agent's folder when its turn or session ends. Both are best effort: a measurement that fails is repeated a
  * few times, and the next change makes up for one that was missed.
  */
+import type { Tx } from '../../store/store.ts';
 import type { AgentBase } from './core.ts';
 import { limits } from './limits.ts';
 import { readInWorkdir } from './placement.ts';
@@ -24,15 +25,22 @@ export class Summaries {
   }
 
   /**
-   * Whether a session may publish new progress now. If it did so a moment ago, returns false, and calls `publish` when the
-   * time is up.
+   * Whether a session may publish new progress in this transaction. If it did so a moment ago, returns false, and calls
+   * `publish` when the time is up.
    */
-  mayPublish(session_id: string, publish: () => Promise<unknown>): boolean {
+  mayPublish(tx: Tx, session_id: string, publish: () => Promise<unknown>): boolean {
     const recent = this.#recent.get(session_id);
     if (recent) {
       recent.changed = true;
       return false;
     }
+    // The transaction may run again.
+    tx.afterCommit(() => this.#begin(session_id, publish));
+    return true;
+  }
+
+  #begin(session_id: string, publish: () => Promise<unknown>): void {
+    if (this.#recent.has(session_id)) return;
     const timer = setTimeout(() => {
       const { changed } = this.#recent.get(session_id)!;
       this.#recent.delete(session_id);
@@ -40,7 +48,6 @@ export class Summaries {
       publish().catch((err: unknown) => this.#failed(err, { session_id }));
     }, limits.progress_interval_ms);
     this.#recent.set(session_id, { timer: timer.unref(), changed: false });
-    return true;
   }
 
   /** Measures the changes in the agent's folder, in the background. */
