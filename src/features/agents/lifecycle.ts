@@ -6,7 +6,7 @@ import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import type { Link, Node, StopReport } from '../../core/node.ts';
+import type { Link, StopReport } from '../../core/node.ts';
 import {
   agentProcessesSurvived,
   explainRefusal,
@@ -36,13 +36,22 @@ import {
 import { insertForgotten } from './queries/forgotten.ts';
 import type { Reconciler } from './reconciler.ts';
 import { isLive, nothingPending, restartsOnFailure } from './records.ts';
+import { hasCode, hasSession, isUnknownSession } from './session-errors.ts';
+
+/** A stop in progress. */
+interface Stop {
+  /** Resolves to the id of its intent once it is stored. */
+  stored: Promise<number>;
+  /** The node's answer. */
+  report: Promise<StopReport>;
+}
 
 export class Lifecycle {
   readonly #core: AgentCore;
   readonly #reconciler: Reconciler;
   readonly #ingest: (node_id: string) => Ingest | null;
-  /** Stops in progress by session, so that a second stop joins the first. */
-  readonly #stops = new Map<string, Promise<StopReport>>();
+  /** By session, so that a second stop joins the first. */
+  readonly #stops = new Map<string, Stop>();
 
   constructor(core: AgentCore, reconciler: Reconciler, ingest: (node_id: string) => Ingest | null) {
     this.#core = core;
@@ -170,14 +179,13 @@ export class Lifecycle {
     if (!isLive(row) && row.pending_request !== null && (await replaceNext())) return;
     const session_id = liveSession(row);
     const joined = this.#stops.get(session_id);
-    const stop =
-      joined ??
-      this.#stopOnNode(find, principal, grace_ms, session_id, next).finally(() =>
-        this.#stops.delete(session_id),
-      );
-    this.#stops.set(session_id, stop);
-    if (joined !== undefined) await replaceNext();
-    const { survivors } = await this.whileReachable(row.node_id, stop);
+    const stop = joined ?? this.#stopOnNode(find, principal, grace_ms, session_id, next);
+    if (joined !== undefined) {
+      // Otherwise, the earlier request could be stored last, and win.
+      await joined.stored;
+      await replaceNext();
+    }
+    const { survivors } = await this.whileReachable(row.node_id, stop.report);
     if (survivors.length > 0) throw agentProcessesSurvived(survivors);
     await this.whileReachable(row.node_id, this.waitUntilEnded(session_id, limits.status_wait_ms));
   }
@@ -219,22 +227,27 @@ export class Lifecycle {
     });
   }
 
-  async #stopOnNode(
+  #stopOnNode(
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     grace_ms: number,
     session_id: string,
     next: string | null,
-  ): Promise<StopReport> {
+  ): Stop {
     const { store, outbox } = this.#core;
-    const intent_id = await store.write(async (tx) => {
+    const stored = store.write(async (tx) => {
       const row = await find(tx);
       if (liveSession(row) !== session_id) throw problems.agentNotRunning();
       const id = await this.enqueueStop(tx, row, principal, grace_ms);
       updateAgent(tx, row.num, { pending_request: next });
       return id;
     });
-    return (await outbox.outcome(intent_id)) as StopReport;
+    const report = stored
+      .then((intent_id) => outbox.outcome(intent_id) as Promise<StopReport>)
+      .finally(() => this.#stops.delete(session_id));
+    const stop = { stored, report };
+    this.#stops.set(session_id, stop);
+    return stop;
   }
 
   /** Records the intent to stop a running agent, and returns its id. Throws `agent is not running`. */
@@ -261,7 +274,9 @@ export class Lifecycle {
           .input(session_id, payload.offset, data, payload.eof)
           .catch((error: unknown) => {
             // The stop, which comes after it, must not wait for input that the node cannot store.
-            throw session.stopping === 1 && isNotStored(error) ? problems.agentNotRunning() : error;
+            throw session.stopping === 1 && hasCode(error, problems.inputNotStored().code)
+              ? problems.agentNotRunning()
+              : error;
           });
         failpoint('stdin_written');
         await this.#core.session.onStdinWritten(session_id, length);
@@ -466,28 +481,7 @@ async function hasEnded(reader: Reader, session_id: string): Promise<boolean> {
 
 /** For stops: an agent that has ended meanwhile is stopped. */
 export function ignoreNotRunning(error: unknown): void {
-  if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
-}
-
-function isUnknownSession(error: unknown): boolean {
-  return error instanceof Problem && error.code === 'session_not_found';
-}
-
-function isNotStored(error: unknown): boolean {
-  return error instanceof Problem && error.code === problems.inputNotStored().code;
-}
-
-/** Throws if the node cannot say whether it has the session. */
-async function hasSession(node: Node, session_id: string): Promise<boolean> {
-  try {
-    await node.read(session_id, 'stdout', 0, 1);
-    return true;
-  } catch (error) {
-    if (isUnknownSession(error)) return false;
-    const codes = [problems.outputLost().code, problems.outputUnreadable().code];
-    if (error instanceof Problem && codes.includes(error.code)) return true;
-    throw error;
-  }
+  if (!hasCode(error, problems.agentNotRunning().code)) throw error;
 }
 
 function liveSession(row: AgentRow): string {

@@ -1,4 +1,5 @@
 /** Requests for an agent whose node does not answer. The last one is carried out once, when the node is back. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
@@ -370,6 +371,29 @@ describe('a restart whose stop takes time', () => {
     await fixture.open();
     await settles(agent.id, { status: 'cancelled', session_count: 1 });
     expect(stops).toBe(1);
+  });
+
+  test('does not start the agent if it is stopped before the restart is stored', async () => {
+    const { store } = fixture;
+    const { write } = store;
+    const stored = Promise.withResolvers<void>();
+    let writes = 0;
+    store.write = async (fn, options) => {
+      // As if the first one had conflicted with others.
+      if (++writes === 1) await stored.promise;
+      return write.call(store, fn, options) as never;
+    };
+    const restart = ask('restart', agent.id);
+    restart.catch(() => {});
+    await vi.waitFor(() => expect(writes).toBe(1), SOON);
+    const stop = ask('stop', agent.id);
+    await sleep(50);
+    stored.resolve();
+    go();
+    expect(await stop).toMatchObject({ status: 'cancelled' });
+    await expect(restart).rejects.toMatchObject({ code: 'agent_not_running' });
+    store.write = write;
+    await settles(agent.id, { status: 'cancelled', session_count: 1 });
   });
 
   test('can be withdrawn after the plane ended in the meantime', async () => {
