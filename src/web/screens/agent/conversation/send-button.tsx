@@ -33,7 +33,7 @@ export function SendButton({
   disabled: boolean;
   onSendNow: () => void;
 }) {
-  const guard = useReplacedGuard(queues ? 'queue' : 'send', false, NEW_MS);
+  const guard = useReplacedGuard(queues ? 'queue' : 'send', false, { for_ms: NEW_MS });
   const key = appearance().enter_sends ? 'Enter' : `${MOD}+Enter`;
   if (!queues) {
     return (
