@@ -84,11 +84,13 @@ export class IdempotencyKeys implements Idempotency {
       if (isRunning() && !running.reserved) await this.#release(user_id, key);
     };
     try {
-      const stored = await this.#store.write((tx) => this.#open(tx, user_id, key, digest));
+      const { stored, is_repeat } = await this.#store.write((tx) => this.#open(tx, user_id, key, digest));
       if (stored) {
         end();
         return { stored };
       }
+      // The earlier request may have changed something.
+      running.reserved = is_repeat;
     } catch (error) {
       end();
       throw error;
@@ -116,23 +118,30 @@ export class IdempotencyKeys implements Idempotency {
     return this.#store.write((tx) => deleteResponsesBefore(tx, before));
   }
 
-  async #open(tx: Tx, user_id: string, key: string, request_hash: Buffer): Promise<StoredAnswer | null> {
+  /** `is_repeat`: an earlier request with this key got no response. */
+  async #open(
+    tx: Tx,
+    user_id: string,
+    key: string,
+    request_hash: Buffer,
+  ): Promise<{ stored: StoredAnswer | null; is_repeat: boolean }> {
     const now = this.#clock.now();
     const row = await findResponse(tx, user_id, key);
     if (row && row.created_at > now - limits.idempotency_keep_ms) {
       if (!timingSafeEqual(row.request_hash, request_hash)) throw problems.idempotencyReused();
-      if (row.status === null) return null;
+      if (row.status === null) return { stored: null, is_repeat: true };
       const { status, location, body, headers } = row;
       const sealed = (text: string) => this.#unseal(user_id, key, text);
-      return {
+      const stored = {
         ...{ status, location },
         ...(body !== null && { body: sealed(body) }),
         ...(headers !== null && { headers: sealed(headers) as Record<string, string> }),
       };
+      return { stored, is_repeat: true };
     }
     const empty = { status: null, body: null, location: null, headers: null };
     await putResponse(tx, { user_id, key, request_hash, created_at: now, ...empty });
-    return null;
+    return { stored: null, is_repeat: false };
   }
 
   async #keep(user_id: string, key: string, answer: StoredAnswer): Promise<void> {
