@@ -289,11 +289,15 @@ it('finishes a write once the server says that it was committed', async () => {
   await expect(unknown).rejects.toMatchObject({ kind: 'unavailable' });
   expect(called).toEqual([]);
   proxy.accept();
-  await store.write(async (tx) => {
-    tx.afterCommit(() => called.push('second'));
-    await setMeta(tx, 'b');
-  });
-  expect(called).toEqual(['first', 'tok_1', 'second']);
+  // More than there are connections.
+  const later = Array.from({ length: limits.connections + 1 }, (_, i) =>
+    store.write(async (tx) => {
+      tx.afterCommit(() => called.push('later'));
+      await setMeta(tx, `later ${i}`);
+    }),
+  );
+  await Promise.all(later);
+  expect(called).toEqual(['first', 'tok_1', ...later.map(() => 'later')]);
 });
 
 it('forgets a write once the server says that it was not committed', async () => {

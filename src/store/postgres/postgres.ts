@@ -133,8 +133,9 @@ class PostgresStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await Promise.allSettled(this.#running);
+    // First: writes may wait for what it ends.
     this.#writes.close();
+    await Promise.allSettled(this.#running);
     await Promise.all([this.#reads.close(), this.#writers.close()]);
     await this.#claim.close();
   }

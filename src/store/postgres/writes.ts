@@ -154,6 +154,8 @@ export class Writes {
         }
       }
       failpoint('committed');
+      // Not while it waits for its place: whoever has an earlier one may need a connection to leave it.
+      connection.release();
       await place.reached;
       tx.runAfterCommit(this.#wakes, this.#log);
     } finally {
