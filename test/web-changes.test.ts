@@ -207,7 +207,7 @@ browserTest('comments on a file stay within reach when its changes are gone or n
   // The comment that is being written stays open, with the focus.
   git(workdir, 'checkout', '--quiet', 'cart.ts');
   await refresh();
-  await comment('This file has no changes any more.').waitFor(slow);
+  await comment('This file no longer has changes.').waitFor(slow);
   await comment('on line 1, not shown in the diff').waitFor();
   await comment('Why not a sum?').waitFor();
   await box.and(page.locator(':focus')).waitFor();

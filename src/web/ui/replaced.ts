@@ -24,7 +24,8 @@ export function useReplacedGuard(
 ): (act: () => void) => (event: MouseEvent) => void {
   const offered = busy ? 'nothing' : action;
   const shown = useRef<Shown>(null);
-  shown.current ??= (place && places.get(place)) || { offered, since: Number.NEGATIVE_INFINITY };
+  // A copy, which the end of the earlier button leaves in its place.
+  shown.current ??= { offered, since: Number.NEGATIVE_INFINITY, ...(place && places.get(place)) };
   useLayoutEffect(() => {
     if (shown.current!.offered !== offered) shown.current = { offered, since: performance.now() };
     if (place) places.set(place, shown.current!);

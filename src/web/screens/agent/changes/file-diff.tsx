@@ -61,7 +61,7 @@ export const FileDiff = memo(function FileDiff(props: FileDiffProps) {
   return (
     <>
       {is_gone ? (
-        <p className="px-3 py-2 text-muted">This file has no changes any more.</p>
+        <p className="px-3 py-2 text-muted">This file no longer has changes.</p>
       ) : (
         <QueryState read={read}>{(change) => <Note change={change} shown={shown!} />}</QueryState>
       )}

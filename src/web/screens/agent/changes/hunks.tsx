@@ -28,7 +28,7 @@ export interface HunksProps {
   agent_id: string;
   path: string;
   status: FileChange['status'];
-  /** None if the diff is not shown, or the file has no changes any more. */
+  /** None if the diff is not shown, or the file no longer has changes. */
   hunks: HunkData[];
   view: View;
   scroller: RefObject<HTMLElement | null>;
@@ -141,6 +141,8 @@ function useOpenBox(hunks: HunkData[]) {
 /** What the box of a comment says if the agent has changed the file since it was opened. */
 function noteOnMove(open: Anchor, now: Place | null): string | null {
   if (now === null) {
+    // A draft from before: its line is not known.
+    if (open.lines.length === 0) return 'This line is not shown in the diff.';
     const text = open.lines.at(-1)?.text.trim();
     return `The file has changed. This line is no longer part of the diff${text ? `: ${escapeHidden(text)}` : '.'}`;
   }
