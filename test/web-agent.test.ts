@@ -868,7 +868,7 @@ browserTest('a phone has one header, with the actions in a sheet and a way back'
 });
 
 browserTest('the second click of a double click on Stop does not start the agent again', async () => {
-  // The list shows the other one first when this one stops, and mounts the rows around it again.
+  // When the agent stops, the list shows this one first, and React mounts the row again.
   await plane.agent('exec sleep 600', { name: 'above' });
   const agent = await plane.agent('exec sleep 600', { name: 'twice' });
   const { page } = await openAgentPage(agent);

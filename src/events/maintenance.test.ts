@@ -212,7 +212,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
 
   it.for([1, 2, 3, 4])('output is complete if it is sealed before read %i of the database', async (at) => {
     await output(range(0, 99).map((i) => `${i}`.padEnd(10)));
-    // Its agent is known from now on.
+    // Caches the agent, so that the reads below are always the same ones.
     await events.output('agt_1', 'ses_1', 'stderr');
     const { read } = store;
     let reads = 0;

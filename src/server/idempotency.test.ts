@@ -100,7 +100,7 @@ describe('idempotency', () => {
     expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
   });
 
-  it('leaves another request with the key alone when an ended one ends again', async () => {
+  it('does not affect another request with its key when it ends a second time', async () => {
     const ended = await first();
     await ended.release();
     const running = await first(another);

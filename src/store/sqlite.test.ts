@@ -131,7 +131,7 @@ test('one body writes at a time, in the order of the calls', async () => {
   expect(order.join(' ')).toBe('a1 a2 a3 b1 b2 b3 c1 c2 c3');
 });
 
-test('a body of a transaction cannot read a value that is kept for others', async () => {
+test('a transaction body cannot call cachedRead', async () => {
   await store.cachedRead('keys', keysOf);
   await expect(store.write(() => store.cachedRead('keys', keysOf))).rejects.toBeInstanceOf(NestedTransaction);
 });

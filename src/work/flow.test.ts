@@ -156,7 +156,7 @@ test('carries out the intents that an earlier process left', async () => {
   second.close();
 });
 
-test('carries out once and in order what is enqueued before and while it opens', async () => {
+test('carries out what is enqueued before and during open once, in order', async () => {
   const first = new Outbox(common());
   const enqueue = (outbox: Outbox, grace_ms: number) =>
     store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms }));

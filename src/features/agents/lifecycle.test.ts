@@ -228,7 +228,7 @@ test('an idempotency key can be reused after a day', async () => {
   });
 });
 
-test('a key belongs to the request that created an agent, although its start failed', async () => {
+test('a key belongs to the request that created an agent, even if the start failed', async () => {
   const server = await openFakeHttp(
     agentHandlers(fixture.agents, {} as never, {} as never, () => null),
     { authenticate: () => ANA, idempotency: fixture.idempotency },

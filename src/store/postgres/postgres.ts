@@ -133,7 +133,7 @@ class PostgresStore implements Store {
   }
 
   async #close(): Promise<void> {
-    // First: writes may wait for what it ends.
+    // First, because running writes may wait for the outcome of a lost commit.
     this.#writes.close();
     await Promise.allSettled(this.#running);
     await Promise.all([this.#reads.close(), this.#writers.close()]);

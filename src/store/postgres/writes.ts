@@ -154,7 +154,7 @@ export class Writes {
         }
       }
       failpoint('committed');
-      // Not while it waits for its place: whoever has an earlier one may need a connection to leave it.
+      // Before the wait: a transaction in an earlier place may need a connection to find out its outcome.
       connection.release();
       await place.reached;
       tx.runAfterCommit(this.#wakes, this.#log);
@@ -177,7 +177,7 @@ export class Writes {
   /**
    * Finishes a transaction whose caller was told that its outcome is not known. If the server says later that it was committed,
    * its callbacks and wakes run after all: otherwise, this process would keep what the transaction has changed, such as a
-   * revoked token. Later transactions are answered after that, in their places. Never rejects.
+   * revoked token. Later transactions are answered after it. Never rejects.
    */
   async #followUp(tx: WriteTransaction, lost: Connection, place: Place): Promise<void> {
     try {

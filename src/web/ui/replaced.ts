@@ -24,7 +24,7 @@ export function useReplacedGuard(
 ): (act: () => void) => (event: MouseEvent) => void {
   const offered = busy ? 'nothing' : action;
   const shown = useRef<Shown>(null);
-  // A copy, which the end of the earlier button leaves in its place.
+  // A copy: the earlier button, when it is gone, removes only what it has put there itself.
   shown.current ??= { offered, since: Number.NEGATIVE_INFINITY, ...(place && places.get(place)) };
   useLayoutEffect(() => {
     if (shown.current!.offered !== offered) shown.current = { offered, since: performance.now() };
