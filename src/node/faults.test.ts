@@ -474,10 +474,9 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
 
   it.runIf(hasProc)('ps shows which session a helper belongs to, also after a replacement', async () => {
     const id = await script('sleep 1000', { agent_id: 'agt_of_ps' });
-    const title = (pid: number) =>
-      readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[2]!.split('\n')[0];
+    const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[2];
     const { wrapper, keeper } = await handleOf(id);
-    const session = '# svc: session of agt_of_ps';
+    const session = '# svc: session of agt_of_ps\neval "$svc_script"';
     expect([wrapper, keeper].map(({ pid }) => title(pid))).toEqual([session, session]);
     process.kill(keeper.pid, 'SIGKILL');
     await until(async () => (await handleOf(id)).keeper.pid !== keeper.pid);

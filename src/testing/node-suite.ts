@@ -402,7 +402,8 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       it('is its workdir, its environment and three descriptors', async () => {
         const { id } = await js(
           `const fs = require('fs'); const out = {cwd: process.cwd(), a: process.env.A_VALUE, b: process.env['with space'],
-            agent: process.env.SVC_AGENT_ID, session: process.env.SVC_SESSION_ID, fifo: fs.fstatSync(1).isFIFO()};
+            agent: process.env.SVC_AGENT_ID, session: process.env.SVC_SESSION_ID, fifo: fs.fstatSync(1).isFIFO(),
+            scripts: Object.keys(process.env).filter((name) => name.startsWith('svc_'))};
            console.log(JSON.stringify(out))`,
           { env: { A_VALUE: "it's $HOME `x`\n2" } },
         );
@@ -413,11 +414,12 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
           agent: 'agt_test',
           session: id,
           fifo: true,
+          scripts: [],
         });
       });
 
       it('contains its variables unchanged, whatever the scripts call theirs', async () => {
-        const names = new Set((WRAPPER + INNER).match(/\b[a-z]+\b/g));
+        const names = new Set((WRAPPER + INNER).match(/\b[a-z_]+\b/g));
         const env = Object.fromEntries([...names].map((name) => [name, `my ${name}`]));
         // Without a slash, so that the program is searched.
         const { session_id } = await node.start(launchOf(workdir, ['env'], { env }));

@@ -11,7 +11,7 @@ import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
-import { GUARD, titled } from './shell-scripts.ts';
+import { GUARD, shellScript } from './shell-scripts.ts';
 
 export interface DiskLimits {
   /**
@@ -110,10 +110,10 @@ export class Disk {
     const plenty_kib = pause_kib + Math.floor(guard_ample_bytes / 1024);
     const { sh, df, rm, mv, ps } = this.#tools;
     const numbers = [pause_kib, pause_kib * 2, plenty_kib, guard_near_s, guard_far_s, guard_ample_s];
+    const { options, env } = shellScript('disk guard', GUARD);
     const argv: [string, ...string[]] = [
       sh,
-      '-c',
-      titled(GUARD, 'disk guard'),
+      ...options,
       'svc-guard',
       df,
       this.#tools.sleep,
@@ -122,7 +122,7 @@ export class Disk {
       ps ?? '',
       ...numbers.map(String),
     ];
-    await this.#launcher.spawn(argv, this.#folder, { LC_ALL: 'C' });
+    await this.#launcher.spawn(argv, this.#folder, { ...env, LC_ALL: 'C' });
     for (let tries = 0; tries < 50 && !this.guard(); tries++) await sleep(20);
   }
 }

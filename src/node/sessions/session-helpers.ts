@@ -13,7 +13,7 @@ import type { Tools } from '../processes/tools.ts';
 import { killPump, PumpWatch, pieceOf, waitBriefly } from './pumps.ts';
 import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';
 import type { SessionProcesses } from './session-processes.ts';
-import { DEVNULL_PUMP, REPLACEMENT_KEEPER, titled } from './shell-scripts.ts';
+import { DEVNULL_PUMP, REPLACEMENT_KEEPER, shellScript } from './shell-scripts.ts';
 
 export interface SessionHelpersOptions {
   agent_id: string;
@@ -202,12 +202,12 @@ export class SessionHelpers {
     const feeder = handle.feeder ? [String(handle.feeder.pid), handle.feeder.start] : ['', ''];
     const main = [String(handle.main.pid), handle.main.start];
     const init = handle.init ? [String(handle.init.pid), handle.init.start] : ['', ''];
-    const script = titled(REPLACEMENT_KEEPER, `session of ${agent_id}`);
+    const { options, env } = shellScript(`session of ${agent_id}`, REPLACEMENT_KEEPER);
     const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
     await launcher.spawn(
-      [sh, '-c', script, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
+      [sh, ...options, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
       files.dir,
-      { LC_ALL: 'C' },
+      { ...env, LC_ALL: 'C' },
     );
     for (let tries = 0; tries < 100; tries++) {
       await sleep(20);

@@ -1,6 +1,6 @@
 /**
- * The shell scripts that run beside an agent. They are passed as `sh -c "$script"`, so that an upgrade cannot change
- * them under a running shell. They must work in dash, bash (also version 3.2 as `sh`) and busybox. Programs are given
+ * The shell scripts that run beside an agent. They are passed in variables of the environment: an upgrade cannot change
+ * them under a running shell, and `ps` does not show them. They must work in dash, bash (also version 3.2 as `sh`) and busybox. Programs are given
  * as absolute paths.
  *
  * - The **wrapper** starts the others and waits for the command in the foreground (in the background a shell would make
@@ -35,10 +35,20 @@
 /** Stored in `launch.json`. Raise it when a change of a script or of the files of a session would mislead earlier versions, which then wait for an upgrade. */
 export const SESSION_VERSION = 3;
 
-/** The script with a first line that says in `ps` what its shell is for. A shell has no other name that `ps` shows. */
-export function titled(script: string, title: string): string {
+/**
+ * The first arguments of a shell that runs a script, and the environment it needs. In `ps`, the title says what the shell
+ * is for: it has no other name there.
+ */
+export function shellScript(
+  title: string,
+  script: string,
+): { options: string[]; env: Record<string, string> } {
   // An id can come from another machine, and must not be able to end the comment.
-  return `# svc: ${title.replace(/[^\w .-]/g, '_')}\n${script}`;
+  const comment = `# svc: ${title.replace(/[^\w .-]/g, '_')}`;
+  return {
+    options: ['-c', `${comment}\neval "$svc_script"`],
+    env: { svc_script: `unset svc_script\n${script}` },
+  };
 }
 
 export const START_TIME = `
@@ -187,7 +197,7 @@ obey() {
 /**
  * Arguments: `svc mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed command…`. An empty `chown`,
  * `cgroup` or `boxed` means none. `command` is what the main process executes:
- * `[setpriv …] [[unshare … --] bwrap … --] [setsid] sh -c INNER svc … argv…`.
+ * `[setpriv …] [[unshare … --] bwrap … --] [setsid] sh -c 'eval "$svc_inner"' svc … argv…`. INNER is in `svc_inner`.
  *
  * Starting a program costs about 1 ms of processor time, so the wrapper uses as few as possible: it claims the session
  * with a new file instead of `mkdir`, and writes the exit status in place.
@@ -198,6 +208,8 @@ mkfifo=$1 mv=$2 cat=$3 ps=$4 chown=$5 owner=$6 boot=$7 stdin=$8 cgroup=$9
 shift 9
 dd=$1 sleep=$2 boxed=$3
 shift 3
+inner=$svc_inner
+unset svc_inner
 f= nocgroup= again= i= k= m= w=$$
 ${KEEPER}
 "$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
@@ -230,6 +242,7 @@ exec 1>/dev/null 5>&-
   exec >pipes/out 2>pipes/err 3<environment 4>&- 5>&- 9>&-
   [ ! -e filter ] || exec 4<filter
   [ -z "$boxed" ] || exec 5>sandbox
+  export svc_inner="$inner"
   exec "$@"
 )
 code=$?
@@ -253,6 +266,7 @@ exit 0
  * may have one of that name: an assignment would change its value. Functions use their parameters instead.
  */
 export const INNER = `
+unset svc_inner
 dir=$1 cat=$2 stat=$3 places=$4 ids=$5 masks=$6 entries=$7
 shift 7
 newline='

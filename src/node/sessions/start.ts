@@ -16,7 +16,7 @@ import type { Disk } from './disk.ts';
 import { agentEnvironment, type CommonEnvironment } from './environment.ts';
 import { LocalSession, type SessionHost } from './session.ts';
 import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
-import { environmentFile, INNER, SESSION_VERSION, titled, WRAPPER } from './shell-scripts.ts';
+import { environmentFile, INNER, SESSION_VERSION, shellScript, WRAPPER } from './shell-scripts.ts';
 import type { StepFiles } from './step-files.ts';
 
 export interface SessionStarterOptions {
@@ -82,10 +82,10 @@ export class SessionStarter {
           .then(confinement.release);
         session.files.putFilter(seccompFilter());
       }
-      const env = { PATH: SYSTEM_PATH, LC_ALL: 'C', SVC_SESSION_ID: id };
-      session.launched(
-        await host.launcher.spawn(this.#wrapper(launch, file.cgroup, confinement), session.files.dir, env),
-      );
+      const script = shellScript(`session of ${launch.agent_id}`, WRAPPER);
+      const argv = [...script.options, ...this.#wrapperArguments(launch, file.cgroup, confinement)];
+      const env = { ...script.env, svc_inner: INNER, PATH: SYSTEM_PATH, LC_ALL: 'C', SVC_SESSION_ID: id };
+      session.launched(await host.launcher.spawn([host.tools.sh, ...argv], session.files.dir, env));
       failpoint('spawn');
     } catch (error) {
       host.log.error({ session_id: id, error: String(error) }, 'cannot start the wrapper of a session');
@@ -159,8 +159,8 @@ export class SessionStarter {
     return confinement ?? null;
   }
 
-  /** The argv of the wrapper; `shell-scripts.ts` documents its arguments. */
-  #wrapper(launch: Launch, cgroup: string | null, confinement: Confinement | null): [string, ...string[]] {
+  /** `shell-scripts.ts` documents them. */
+  #wrapperArguments(launch: Launch, cgroup: string | null, confinement: Confinement | null): string[] {
     const { host, node } = this.#options;
     const { sh, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep, stat } = host.tools;
     const user = node.run_as;
@@ -181,23 +181,14 @@ export class SessionStarter {
       ...drop,
       ...(confinement?.argv ?? []),
       ...(setsid ? [setsid] : []),
-      ...[sh, '-c', INNER, 'svc', launch.workdir, cat, stat ?? 'stat', ...mounted],
+      ...[sh, '-c', 'eval "$svc_inner"', 'svc', launch.workdir, cat, stat ?? 'stat', ...mounted],
       ...launch.argv,
     ];
     const owner = user ? [chown ?? 'chown', `${user.uid}:${user.gid}`] : ['', ''];
     const stdin = launch.stdin ? '1' : '0';
     const boxed = confinement?.pid_namespace ? '1' : '';
     const tools = [mkfifo, mv, cat, ps ?? ''];
-    return [
-      ...([sh, '-c', titled(WRAPPER, `session of ${launch.agent_id}`), 'svc'] as const),
-      ...tools,
-      ...owner,
-      host.boot_id,
-      stdin,
-      cgroup ?? '',
-      ...[dd, sleep, boxed],
-      ...command,
-    ];
+    return ['svc', ...tools, ...owner, host.boot_id, stdin, cgroup ?? '', ...[dd, sleep, boxed], ...command];
   }
 
   /** The variables with which an agent finds its files. */
