@@ -100,6 +100,28 @@ test('a repeated request is kept and carried out once', async () => {
   expect((await audited()).filter((event) => event === 'agent_request_kept')).toHaveLength(1);
 });
 
+test('a request that is kept at the moment when nothing more seemed to be pending is carried out', async () => {
+  const agent = await fixture.create({ start: true });
+  leave();
+  await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  await fixture.agents.withdraw(ANA, agent.id);
+  const { store } = fixture;
+  const { write } = store;
+  const kept = Promise.withResolvers<unknown>();
+  // The next write is the one in which the intent, which finds nothing to carry out, ends.
+  store.write = async (body, options) => {
+    store.write = write;
+    leave();
+    kept.resolve(await ask('restart', agent.id).catch((error: unknown) => error));
+    comeBack();
+    return write.call(store, body, options) as never;
+  };
+  comeBack();
+  fixture.core.outbox.retryNow(node.id);
+  expect(await kept.promise).toMatchObject({ ...UNREACHABLE, pending: 'restart' });
+  await settles(agent.id, { status: 'running', session_count: 2 });
+});
+
 test('a request that an earlier version kept is carried out for the user who made it', async () => {
   const agent = await fixture.create({ start: true });
   leave();

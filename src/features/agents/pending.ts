@@ -20,7 +20,7 @@ import {
   problems,
 } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import type { IntentHandlers } from '../../work/outbox.ts';
+import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
@@ -149,7 +149,7 @@ export class Pending {
   }
 
   intentHandlers(): Pick<IntentHandlers, 'pursue'> {
-    return { pursue: ({ lane: agent_id }) => this.#pursue(agent_id) };
+    return { pursue: (intent) => this.#pursue(intent) };
   }
 
   /** Replaces a kept request with one that is about to be carried out. True if nothing remains to be done. */
@@ -220,11 +220,10 @@ export class Pending {
   }
 
   /** Carries out the kept request, and the ones that replace it meanwhile. Throws while the node does not answer. */
-  async #pursue(agent_id: string): Promise<void> {
+  async #pursue(intent: Intent<'pursue'>): Promise<void> {
     const { store, outbox } = this.#core;
-    for (;;) {
-      const row = await store.read((reader) => findAgent(reader, agent_id));
-      if (!row?.pending_request) return;
+    const agent_id = intent.lane;
+    for (let row = await this.#next(intent); row; row = await this.#next(intent)) {
       await this.#core.nodes.get(row.node_id).reach();
       // Its end may have been reported but not committed yet.
       if (isLive(row)) await this.#lifecycle.waitUntilEnded(row.session_id!, sharedLimits.node_answer_ms);
@@ -237,6 +236,25 @@ export class Pending {
       if (report.survivors.length > 0) return this.#giveUp(agent_id, report.survivors);
       await this.#lifecycle.waitUntilEnded(row.session_id!, limits.status_wait_ms);
     }
+  }
+
+  /**
+   * The agent with its kept request. Without one, completes the intent. The same transaction does both: a request that is kept
+   * after it gets another intent.
+   */
+  async #next(intent: Intent<'pursue'>): Promise<AgentRow | null> {
+    const { store, outbox } = this.#core;
+    const find = async (reader: Reader) => {
+      const row = await findAgent(reader, intent.lane);
+      return row?.pending_request ? row : null;
+    };
+    const found = await store.read(find);
+    if (found) return found;
+    return store.write(async (tx) => {
+      const row = await find(tx);
+      if (!row) await outbox.complete(tx, intent);
+      return row;
+    });
   }
 
   /** Takes the first step of the kept request. Returns the intent to wait for if another step follows, else null. */
