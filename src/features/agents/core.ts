@@ -1,5 +1,8 @@
 /** The core, extended by the agents feature for its own modules and for the features that work with agents. */
+import type { Tx } from '../../store/store.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Core } from '../feature.ts';
+import type { AgentRow } from './queries/agents.ts';
 import { AgentRecords } from './records.ts';
 import type { Secrets } from './secrets.ts';
 import { SessionWaits } from './session-waits.ts';
@@ -47,3 +50,15 @@ export interface Principal {
   ip: string | null;
 }
 export const SERVICE: Principal = { user_id: null, ip: null };
+
+/** Records in the audit log what a principal did to an agent. */
+export async function auditAgent(
+  { audit }: Pick<Core, 'audit'>,
+  tx: Tx,
+  event: AuditEvent,
+  { id: agent_id, workdir }: AgentRow,
+  { user_id, ip }: Principal,
+  details: Record<string, unknown>,
+): Promise<void> {
+  await audit.record(tx, { event, agent_id, workdir, user_id, ip, details });
+}

@@ -6,7 +6,7 @@ import type { Tx } from '../../store/store.ts';
 import { findUser } from '../../store/users.ts';
 import { findPreset } from '../presets/rules/catalog.ts';
 import { permissionEnv } from '../presets/rules/preset.ts';
-import type { AgentCore, Principal } from './core.ts';
+import { type AgentCore, auditAgent, type Principal } from './core.ts';
 import { assertPathFree, sharesWorktree } from './placement.ts';
 import { type AgentRow, findAgent, insertAgent } from './queries/agents.ts';
 import { newAgentDefaults } from './records.ts';
@@ -132,8 +132,7 @@ export async function insertNew(
   const row = (await findAgent(tx, id))!;
   if (request.worktree_mode === 'create_worktree') await keepWorktree(core, tx, id);
   const details = { name: row.name, command: row.command };
-  const { workdir } = row;
-  await core.audit.record(tx, { event: 'agent_created', agent_id: id, workdir, ...principal, details });
+  await auditAgent(core, tx, 'agent_created', row, principal, details);
   await core.records.publish(tx, id);
   return row;
 }

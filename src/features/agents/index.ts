@@ -10,7 +10,7 @@ import { agentHandlers } from './http/agents.ts';
 import { logHandlers } from './http/log.ts';
 import { seenHandlers } from './http/seen.ts';
 import { Lifecycle } from './lifecycle.ts';
-import { Pending } from './pending.ts';
+import { PendingRequests } from './pending.ts';
 import { Reconciler } from './reconciler.ts';
 import { restartFacts, restartTimers } from './restarts.ts';
 import type { Secrets } from './secrets.ts';
@@ -56,7 +56,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
   const lifecycle = new Lifecycle(own, reconciler, (id) =>
     id === MAIN_NODE ? ingest : core.nodes.remoteIngest(id),
   );
-  const pending = new Pending(own, lifecycle);
+  const pending = new PendingRequests(own, lifecycle);
   const forgetting = new Forgetting(own, reconciler);
   const agents = new Agents(own, lifecycle, pending);
   const activity = new ActivityFeed(core);

@@ -1,5 +1,5 @@
 /**
- * Starts, stops and restarts agents. Each decision is one transaction that writes rows and an intent. The outbox carries out
+ * Starts and stops agents. Each decision is one transaction that writes rows and an intent. The outbox carries out
  * the intent on the node, and the reconciler applies what the node reports. After a crash, the rows and intents continue.
  */
 import { sleep } from '../../base/async.ts';
@@ -18,10 +18,10 @@ import type { Ingest } from '../../events/ingest/ingest.ts';
 import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
-import type { AuditEvent } from '../audit/rules/audit.ts';
-import type { AgentCore, Principal } from './core.ts';
+import { type AgentCore, auditAgent, type Principal } from './core.ts';
 import { getPermissionEnv } from './creation.ts';
 import { limits } from './limits.ts';
+import { hasState, nothingPending, type PendingState, pendingState, toColumns } from './pending-state.ts';
 import { assertWorkdirAccess } from './placement.ts';
 import {
   type AgentRow,
@@ -35,7 +35,7 @@ import {
 } from './queries/agents.ts';
 import { insertForgotten } from './queries/forgotten.ts';
 import type { Reconciler } from './reconciler.ts';
-import { isLive, nothingPending, restartsOnFailure } from './records.ts';
+import { isLive, restartsOnFailure } from './records.ts';
 import { hasCode, hasSession, isUnknownSession } from './session-errors.ts';
 
 /** A stop in progress. */
@@ -60,14 +60,15 @@ export class Lifecycle {
   }
 
   /**
-   * Inserts a session and the intent to start it. Throws `agent is already running`, `agent is being deleted`,
-   * `agents_stopping` and `no_local_node`.
+   * Inserts a session and the intent to start it. `keyed_id`: an id for the session, derived from an idempotency key; used
+   * unless an earlier session has it. Throws `agent is already running`, `agent is being deleted`, `agents_stopping` and
+   * `no_local_node`.
    */
   async enqueueStart(
     tx: Tx,
     row: AgentRow,
     principal: Principal,
-    session_id = newId('ses'),
+    keyed_id?: string,
   ): Promise<{ session_id: string; intent_id: number }> {
     if (isLive(row)) throw problems.agentAlreadyRunning();
     if (this.#core.starts.active) throw problems.agentsStopping();
@@ -75,6 +76,8 @@ export class Lifecycle {
     const { outbox, timers, nodes } = this.#core;
     // Throws if agents can no longer run there.
     nodes.choose(row.node_id);
+    const is_free = keyed_id !== undefined && !(await findSession(tx, keyed_id));
+    const session_id = is_free ? keyed_id : newId('ses');
     const now = this.#core.clock.now();
     const number = row.session_count + 1;
     await insertSession(tx, {
@@ -100,36 +103,48 @@ export class Lifecycle {
       updated_at: now,
     });
     await timers.clear(tx, 'agent_restart', row.id);
-    await this.#audit(tx, 'agent_started', row, principal, { session_id });
+    await auditAgent(this.#core, tx, 'agent_started', row, principal, { session_id });
     return { session_id, intent_id: await outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
+  }
+
+  /** Records the intent to stop a running agent, and returns its id. `then`: the state afterwards. Throws `agent is not running`. */
+  async enqueueStop(
+    tx: Tx,
+    row: AgentRow,
+    principal: Principal,
+    grace_ms: number,
+    then: PendingState = { is: 'nothing' },
+  ): Promise<number> {
+    const session_id = liveSessionId(row);
+    await this.#core.session.beforeStop(tx, session_id);
+    updateSession(tx, (await findSession(tx, session_id))!.num, { stopping: 1 });
+    updateAgent(tx, row.num, toColumns(then));
+    await auditAgent(this.#core, tx, 'agent_stopped', row, principal, { session_id });
+    return this.#core.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
   }
 
   /**
    * Starts an agent and waits until its process runs or has failed, at most `limits.status_wait_ms` after the node's answer.
-   * `session_id`: derived from an idempotency key; a repetition waits for the same session. `next`: what `stopAndWait` has
-   * stored; throws `agent is not running` if a later request has withdrawn it. Throws `node_unreachable` if the node stops
-   * answering; the intent is kept.
+   * `keyed_id`: derived from an idempotency key; a repetition waits for the same session. `restart`: the restart that
+   * `stopAndWait` has stored; throws `agent is not running` if a later request has replaced it. Throws `node_unreachable` if
+   * the node stops answering; the intent is kept.
    */
   async startAndWait(
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
-    session_id?: string,
-    next: string | null = null,
+    keyed_id?: string,
+    restart: string | null = null,
   ): Promise<void> {
-    const generated_id = newId('ses');
     const begun = await this.#core.store.write(async (tx) => {
       const row = await find(tx);
       const { node_id } = row;
-      if (session_id !== undefined && (await this.isRepeated(tx, session_id)))
-        return { node_id, session_id, intent_id: null };
-      // Join a start that its node has not answered.
-      if (row.pending !== null && (await this.isUnanswered(tx, row, 'start')))
-        return { node_id, session_id: row.session_id!, intent_id: null };
-      if (next !== null && row.pending_request !== next && !isLive(row)) throw problems.agentNotRunning();
+      const join = (session_id: string) => ({ node_id, session_id, intent_id: null });
+      if (keyed_id !== undefined && (await this.isRepeated(tx, keyed_id))) return join(keyed_id);
+      if (await this.hasStalledStart(tx, row)) return join(row.session_id!);
+      if (restart !== null && row.pending_request !== restart && !isLive(row))
+        throw problems.agentNotRunning();
       updateAgent(tx, row.num, { restart_count: 0 });
-      const fresh =
-        session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : generated_id;
-      return { node_id, ...(await this.enqueueStart(tx, row, principal, fresh)) };
+      return { node_id, ...(await this.enqueueStart(tx, row, principal, keyed_id)) };
     });
     const { outbox } = this.#core;
     if (begun.intent_id === null) outbox.retryNow(begun.node_id);
@@ -145,86 +160,31 @@ export class Lifecycle {
   }
 
   /**
-   * Whether the intent to start or stop the agent's session is pending or in progress. The intent of a start may remain for
-   * a moment after the node has reported that the session runs.
-   */
-  async isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): Promise<boolean> {
-    const may_be = kind === 'start' ? row.session_state === 'starting' : isLive(row);
-    return may_be && (await this.#core.outbox.isPending(reader, row.session_id!, kind));
-  }
-
-  /** Whether the session of an idempotency key was created within the key's lifetime, so the request is a repetition. */
-  async isRepeated(reader: Reader, session_id: string): Promise<boolean> {
-    const session = await findSession(reader, session_id);
-    return (
-      session !== undefined && session.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms
-    );
-  }
-
-  /**
    * Stops all processes of the agent, and waits until they are gone and the last byte is committed. `grace_ms`: between TERM
-   * and KILL. `next`: the request to store as `pending_request` together with the stop. Without it, this withdraws the one
-   * of an earlier stop, so that the last request wins. Throws `agent is not running`, and `agent_processes_survived` if a
-   * process cannot be ended.
+   * and KILL. `then`: the state that is stored with the stop. It replaces that of a restart that waits for the same stop.
+   * Throws `agent is not running`, and `agent_processes_survived` if a process cannot be ended.
    */
   async stopAndWait(
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
     grace_ms: number,
-    next: string | null = null,
+    then: PendingState = { is: 'nothing' },
   ): Promise<void> {
     const { store } = this.#core;
     const row = await store.read(find);
-    const replaceNext = () => store.write(async (tx) => this.#replaceNext(tx, await find(tx), next));
-    if (!isLive(row) && row.pending_request !== null && (await replaceNext())) return;
-    const session_id = liveSession(row);
+    const replaceRestart = () => store.write(async (tx) => this.#replaceRestart(tx, await find(tx), then));
+    if (!isLive(row) && row.pending_request !== null && (await replaceRestart())) return;
+    const session_id = liveSessionId(row);
     const joined = this.#stops.get(session_id);
-    const stop = joined ?? this.#stopOnNode(find, principal, grace_ms, session_id, next);
+    const stop = joined ?? this.#stopOnNode(find, principal, grace_ms, session_id, then);
     if (joined !== undefined) {
       // Otherwise, the earlier request could be stored last, and win.
       await joined.stored;
-      await replaceNext();
+      await replaceRestart();
     }
     const { survivors } = await this.whileReachable(row.node_id, stop.report);
     if (survivors.length > 0) throw agentProcessesSurvived(survivors);
     await this.whileReachable(row.node_id, this.waitUntilEnded(session_id, limits.status_wait_ms));
-  }
-
-  /** Replaces what follows the agent's stop, unless a request is shown as pending. Returns whether it changed. */
-  #replaceNext(tx: Tx, { num, pending, pending_request }: AgentRow, next: string | null): boolean {
-    if (pending !== null || pending_request === next) return false;
-    updateAgent(tx, num, { pending_request: next });
-    return true;
-  }
-
-  /** Resolves to whether the session ends within the time. */
-  waitUntilEnded(session_id: string, timeout_ms: number): Promise<boolean> {
-    return this.#core.waits.until(session_id, (reader) => hasEnded(reader, session_id), timeout_ms);
-  }
-
-  /**
-   * Withdraws a start that its node has not answered, and restores the agent's row. If the start reached the node, the session
-   * is ended there as soon as the node reports it.
-   */
-  async withdrawStart(tx: Tx, row: AgentRow): Promise<void> {
-    const session = (await findSession(tx, row.session_id!))!;
-    await this.#core.outbox.withdraw(tx, session.id, ['start', 'stop', 'input']);
-    await insertForgotten(tx, {
-      id: session.id,
-      agent_id: row.id,
-      node_id: session.node_id,
-      created_at: this.#core.clock.now(),
-    });
-    await this.#undo(tx, row, session, 'the start was withdrawn');
-  }
-
-  /** Withdraws a stop that its node has not answered. */
-  async withdrawStop(tx: Tx, row: AgentRow): Promise<void> {
-    await this.#core.outbox.withdraw(tx, row.session_id!, ['stop']);
-    updateSession(tx, (await findSession(tx, row.session_id!))!.num, {
-      stopping: 0,
-      stopped_by_run: null,
-    });
   }
 
   #stopOnNode(
@@ -232,15 +192,13 @@ export class Lifecycle {
     principal: Principal,
     grace_ms: number,
     session_id: string,
-    next: string | null,
+    then: PendingState,
   ): Stop {
     const { store, outbox } = this.#core;
     const stored = store.write(async (tx) => {
       const row = await find(tx);
-      if (liveSession(row) !== session_id) throw problems.agentNotRunning();
-      const id = await this.enqueueStop(tx, row, principal, grace_ms);
-      updateAgent(tx, row.num, { pending_request: next });
-      return id;
+      if (liveSessionId(row) !== session_id) throw problems.agentNotRunning();
+      return this.enqueueStop(tx, row, principal, grace_ms, then);
     });
     const report = stored
       .then((intent_id) => outbox.outcome(intent_id) as Promise<StopReport>)
@@ -250,14 +208,75 @@ export class Lifecycle {
     return stop;
   }
 
-  /** Records the intent to stop a running agent, and returns its id. Throws `agent is not running`. */
-  async enqueueStop(tx: Tx, row: AgentRow, principal: Principal, grace_ms: number): Promise<number> {
-    const session_id = liveSession(row);
-    await this.#core.session.beforeStop(tx, session_id);
-    updateSession(tx, (await findSession(tx, session_id))!.num, { stopping: 1 });
-    updateAgent(tx, row.num, nothingPending);
-    await this.#audit(tx, 'agent_stopped', row, principal, { session_id });
-    return this.#core.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
+  /** Nothing or restarting ──▶ `then`. Returns whether the state changed. */
+  #replaceRestart(tx: Tx, row: AgentRow, then: PendingState): boolean {
+    if (row.pending !== null || hasState(row, then)) return false;
+    updateAgent(tx, row.num, toColumns(then));
+    return true;
+  }
+
+  /** Resolves to whether the session ends within the time. */
+  waitUntilEnded(session_id: string, timeout_ms: number): Promise<boolean> {
+    return this.#core.waits.until(session_id, (reader) => hasEnded(reader, session_id), timeout_ms);
+  }
+
+  /** Waits for work on a node while the node answers. Throws `node_unreachable` once it does not; the work continues. */
+  async whileReachable<T>(node_id: string, work: Promise<T>): Promise<T> {
+    // Handles its rejection if nobody waits for it any longer.
+    work.catch(() => {});
+    const node = this.#core.nodes.get(node_id);
+    const done = new AbortController();
+    const watch = async (): Promise<never> => {
+      for (;;) {
+        await sleep(limits.node_answer_poll_ms, done.signal);
+        if (done.signal.aborted) return new Promise(() => {});
+        await node.reach();
+      }
+    };
+    try {
+      return await Promise.race([work, watch()]);
+    } finally {
+      done.abort();
+    }
+  }
+
+  /** Whether the session of an idempotency key was created within the key's lifetime, so the request is a repetition. */
+  async isRepeated(reader: Reader, keyed_id: string): Promise<boolean> {
+    const session = await findSession(reader, keyed_id);
+    return (
+      session !== undefined && session.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms
+    );
+  }
+
+  /**
+   * Whether the intent to start or stop the agent's session is pending or in progress. The intent of a start may remain for
+   * a moment after the node has reported that the session runs.
+   */
+  async isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): Promise<boolean> {
+    const may_be = kind === 'start' ? row.session_state === 'starting' : isLive(row);
+    return may_be && (await this.#core.outbox.isPending(reader, row.session_id!, kind));
+  }
+
+  /** Whether the agent's node does not answer its start. Other requests to start it join this one. */
+  async hasStalledStart(reader: Reader, row: AgentRow): Promise<boolean> {
+    return row.pending !== null && (await this.isUnanswered(reader, row, 'start'));
+  }
+
+  /** Withdraws the intent to start or stop the agent's session, if its node has not answered it. */
+  async withdrawIntent(tx: Tx, row: AgentRow, kind: 'start' | 'stop'): Promise<void> {
+    if (!(await this.isUnanswered(tx, row, kind))) return;
+    const { outbox, clock } = this.#core;
+    const session = (await findSession(tx, row.session_id!))!;
+    const { id, node_id } = session;
+    if (kind === 'stop') {
+      await outbox.withdraw(tx, id, ['stop']);
+      updateSession(tx, session.num, { stopping: 0, stopped_by_run: null });
+      return;
+    }
+    await outbox.withdraw(tx, id, ['start', 'stop', 'input']);
+    // If the start has reached the node, the session is ended there as soon as the node reports it.
+    await insertForgotten(tx, { id, agent_id: row.id, node_id, created_at: clock.now() });
+    await this.#undo(tx, row, session, 'the start was withdrawn');
   }
 
   /** The handlers that carry out intents on the node. */
@@ -266,7 +285,7 @@ export class Lifecycle {
       start: (intent) => this.#dispatchStart(intent.lane),
       stop: (intent) => this.#dispatchStop(intent.lane, intent.payload.grace_ms),
       input: async ({ lane: session_id, payload }) => {
-        const session = await this.#liveSession(session_id);
+        const session = await this.#findLive(session_id);
         if (!session) throw problems.agentNotRunning();
         const node = this.#core.nodes.get(session.node_id);
         const data = Buffer.from(payload.data, 'base64');
@@ -293,7 +312,7 @@ export class Lifecycle {
   }
 
   async #dispatchStart(session_id: string): Promise<void> {
-    const starting = await this.#liveSession(session_id);
+    const starting = await this.#findLive(session_id);
     if (starting?.state === 'starting' && !starting.stopping) await this.#reach(starting, 'start');
     const found = await this.#core.store.read(async (reader) => {
       const session = await findSession(reader, session_id);
@@ -345,7 +364,7 @@ export class Lifecycle {
         } as const;
         return this.#reconciler.reconcileWithoutProcess(session_id, exit, link);
       }
-      if (isUnreachable(error)) await this.#markPending(session, 'start');
+      if (isUnreachable(error)) await this.#stall(session, 'start');
       else await this.#undoStart(agent.id, session, error.message, link);
       throw error;
     }
@@ -353,18 +372,18 @@ export class Lifecycle {
 
   async #dispatchStop(session_id: string, grace_ms: number): Promise<StopReport> {
     const no_processes = { cleanup: null, survivors: [] };
-    const session = await this.#liveSession(session_id);
+    const session = await this.#findLive(session_id);
     if (!session) return no_processes;
     await this.#reach(session, 'stop');
-    if ((await this.#liveSession(session_id))?.stopping !== 1) return no_processes;
+    if ((await this.#findLive(session_id))?.stopping !== 1) return no_processes;
     const node = this.#core.nodes.get(session.node_id);
     const { link } = node;
     try {
       return await node.stop(session_id, grace_ms);
     } catch (error) {
       // It has ended meanwhile.
-      if (!(await this.#liveSession(session_id))) return no_processes;
-      if (isUnreachable(error)) await this.#markPending(session, 'stop');
+      if (!(await this.#findLive(session_id))) return no_processes;
+      if (isUnreachable(error)) await this.#stall(session, 'stop');
       if (!isUnknownSession(error)) throw error;
       // The start never reached the node, or the node lost the session: it will not report an end.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
@@ -378,39 +397,20 @@ export class Lifecycle {
     try {
       await this.#core.nodes.get(session.node_id).reach();
     } catch (error) {
-      if (isUnreachable(error)) await this.#markPending(session, kind);
+      if (isUnreachable(error)) await this.#stall(session, kind);
       throw error;
     }
   }
 
-  /** Waits for work on a node while the node answers. Throws `node_unreachable` once it does not; the work continues. */
-  async whileReachable<T>(node_id: string, work: Promise<T>): Promise<T> {
-    // Handles its rejection if nobody waits for it any longer.
-    work.catch(() => {});
-    const node = this.#core.nodes.get(node_id);
-    const done = new AbortController();
-    const watch = async (): Promise<never> => {
-      for (;;) {
-        await sleep(limits.node_answer_poll_ms, done.signal);
-        if (done.signal.aborted) return new Promise(() => {});
-        await node.reach();
-      }
-    };
-    try {
-      return await Promise.race([work, watch()]);
-    } finally {
-      done.abort();
-    }
-  }
-
-  /** Shows the intent as the agent's pending request, unless there is a later request. */
-  async #markPending(session: SessionRow, kind: 'start' | 'stop'): Promise<void> {
-    await this.#core.store.write(async (tx) => {
-      const row = await this.#core.records.mustFind(tx, session.agent_id);
-      if (row.session_id !== session.id || row.pending !== null || !(await this.isUnanswered(tx, row, kind)))
-        return;
-      updateAgent(tx, row.num, { pending: kind, updated_at: this.#core.clock.now() });
-      await this.#core.records.publish(tx, row.id);
+  /** Nothing ──▶ stalled, unless the node has answered in the meantime. */
+  async #stall({ agent_id, id: session_id }: SessionRow, kind: 'start' | 'stop'): Promise<void> {
+    const { store, records, clock } = this.#core;
+    await store.write(async (tx) => {
+      const row = await records.mustFind(tx, agent_id);
+      if (row.session_id !== session_id || pendingState(row).is !== 'nothing') return;
+      if (!(await this.isUnanswered(tx, row, kind))) return;
+      updateAgent(tx, row.num, { ...toColumns({ is: 'stalled', kind }), updated_at: clock.now() });
+      await records.publish(tx, agent_id);
     });
   }
 
@@ -448,26 +448,9 @@ export class Lifecycle {
     tx.wake('sessions', session.id);
   }
 
-  async #liveSession(session_id: string): Promise<SessionRow | null> {
+  async #findLive(session_id: string): Promise<SessionRow | null> {
     const session = await this.#core.store.read((reader) => findSession(reader, session_id));
     return session && session.state !== 'ended' ? session : null;
-  }
-
-  async #audit(
-    tx: Tx,
-    event: AuditEvent,
-    row: AgentRow,
-    principal: Principal,
-    details: Record<string, unknown>,
-  ): Promise<void> {
-    await this.#core.audit.record(tx, {
-      event,
-      agent_id: row.id,
-      user_id: principal.user_id,
-      ip: principal.ip,
-      workdir: row.workdir,
-      details,
-    });
   }
 }
 
@@ -484,7 +467,7 @@ export function ignoreNotRunning(error: unknown): void {
   if (!hasCode(error, problems.agentNotRunning().code)) throw error;
 }
 
-function liveSession(row: AgentRow): string {
+function liveSessionId(row: AgentRow): string {
   if (row.session_id === null || row.session_state === null || row.session_state === 'ended')
     throw problems.agentNotRunning();
   return row.session_id;

@@ -25,6 +25,18 @@ test('are neither created nor started, with or without a node in the request', a
   expect((await fixture.agents.list(ANA, {}, {})).items).toHaveLength(1);
 });
 
+test('are not started by a request that was kept before, which is given up', async () => {
+  const agent = await fixture.create();
+  const { node } = fixture;
+  node.reach = () => Promise.reject(problems.nodeUnreachable());
+  await expect(fixture.agents.start(ANA, agent.id, null)).rejects.toMatchObject({ pending: 'start' });
+  fixture.is_local = false;
+  node.reach = async () => {};
+  await vi.waitFor(async () => expect((await fixture.get(agent.id)).pending).toBeNull(), SOON);
+  expect(await fixture.get(agent.id)).toMatchObject({ status: 'created', session_count: 0 });
+  expect(await fixture.errors(agent.id)).toEqual([refused.code]);
+});
+
 test('are not restarted automatically', async () => {
   const agent = await fixture.create({ restart_policy: 'on_failure', start: true });
   fixture.node.sendFact(agent.session_id!, ended(1));

@@ -418,6 +418,29 @@ describe('a restart whose stop takes time', () => {
     await settles(agent.id, { status: 'cancelled', session_count: 1 });
   });
 
+  test('is left alone by the intent of an earlier request', async () => {
+    leave();
+    await expect(ask('start', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'start' });
+    comeBack();
+    const { restart } = await restarting();
+    await vi.waitFor(async () => expect(await intents()).toEqual(['stop']), SOON);
+    go();
+    expect(await restart).toMatchObject({ status: 'running', session_count: 2 });
+  });
+
+  test('is never shown as a stop', async () => {
+    node.stop = async () => {
+      leave();
+      throw problems.nodeUnreachable();
+    };
+    await expect(ask('restart', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'restart' });
+    const feed = await fixture.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('feed').select('record').where('kind', '=', 'agent')),
+    );
+    const shown = new Set(feed.map(({ record }) => (JSON.parse(record) as Agent).pending));
+    expect([...shown]).toEqual([null, 'restart']);
+  });
+
   test('can be withdrawn after the plane ended in the meantime', async () => {
     await restarting();
     await fixture.close();
@@ -454,6 +477,32 @@ describe('a restart whose stop takes time', () => {
     );
     return (await query)!.pending_request;
   }
+
+  async function intents(): Promise<string[]> {
+    const query = fixture.store.read((reader) => reader.all(reader.sql.selectFrom('outbox').select('kind')));
+    return (await query).map(({ kind }) => kind);
+  }
+});
+
+test('a stop that replaces a kept restart is carried out although a process has survived the stop of the restart', async () => {
+  const agent = await fixture.create({ start: true });
+  const { stop } = node;
+  leave();
+  await expect(ask('restart', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  const stopping = Promise.withResolvers<void>();
+  const report = Promise.withResolvers<{ cleanup: 'swept'; survivors: never[] }>();
+  node.stop = () => {
+    stopping.resolve();
+    return report.promise;
+  };
+  comeBack();
+  await stopping.promise;
+  leave();
+  await expect(ask('stop', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'stop' });
+  node.stop = stop.bind(node);
+  report.resolve({ cleanup: 'swept', survivors: [7] as never[] });
+  comeBack();
+  await settles(agent.id, { status: 'cancelled', session_count: 1 });
 });
 
 test.each(['before', 'during'] as const)('restarts an agent that starts %s its stop', async (when) => {

@@ -1,13 +1,10 @@
 /**
- * Keeps starts, stops and restarts of agents whose node does not answer. The request fails in time and is kept in the
- * agent's row. A later request replaces it, and a withdrawal removes it. A `pursue` intent carries out the kept request once
- * the node answers. So no command is in transit while the request can still change.
+ * Requests to start, stop and restart agents whose node may not answer (states: `pending-state.ts`). If it does not, the
+ * request fails in time and is kept until it does. A later request replaces it, and a withdrawal removes it. So no command is
+ * in transit while the request can still change.
  *
- * One case is different: if the link breaks during a command, the intent of the session (`start` or `stop`) may or may not
- * have reached the node. A later request joins this intent if it asks for the same thing, and withdraws it otherwise.
- *
- * A restart is kept also if the node answers, because it takes two transactions: the stop, and then the start. Clients do not
- * see it, unless the plane was killed in between; then the next one shows it as pending.
+ * One case is different: if the link breaks during a command, the intent of the session (`start` or `stop`) stalls. A later
+ * request joins this intent if it asks for the same thing, and withdraws it otherwise.
  */
 
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -15,40 +12,41 @@ import type { StopReport } from '../../core/node.ts';
 import {
   agentProcessesSurvived,
   isInterrupted,
+  isTemporary,
   isUnreachable,
   Problem,
   problems,
 } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
-import type { AgentCore, Principal } from './core.ts';
+import { type AgentCore, auditAgent, type Principal } from './core.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
-import { type AgentRow, findAgent, findSession, unshownRequests, updateAgent } from './queries/agents.ts';
-import { isLive, nothingPending } from './records.ts';
+import {
+  hasState,
+  nothingPending,
+  parseRequest,
+  pendingState,
+  type StoredRequest,
+  toColumns,
+} from './pending-state.ts';
+import { type AgentRow, findAgent, interruptedRestarts, updateAgent } from './queries/agents.ts';
+import { isLive } from './records.ts';
 import type { PendingKind } from './rules.ts';
-
-/** As stored in `pending_request`. */
-export interface StoredRequest {
-  kind: PendingKind;
-  /** Who made the request. */
-  principal: Principal;
-  /** 0 for a start. */
-  grace_ms: number;
-  /** Derived from an idempotency key. */
-  session_id?: string | undefined;
-}
 
 type Find = (reader: Reader) => Promise<AgentRow>;
 
-/** The requests that were pending when another request arrived. */
-interface Earlier {
+/** The intent of the session that a request contradicts. A restart contradicts neither. */
+const opposites = { start: 'stop', stop: 'start', restart: null } as const;
+
+/** What shows that a later request was accepted. */
+interface Observed {
   pending_request: string | null;
-  start: boolean;
-  stop: boolean;
+  /** Whether the opposite of the request is on its way. */
+  opposite: boolean;
 }
 
-export class Pending {
+export class PendingRequests {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
 
@@ -58,93 +56,83 @@ export class Pending {
   }
 
   /**
-   * Runs `carryOut` if the agent's node answers; a kept request is replaced by this one. Otherwise keeps the request and
+   * Runs `carryOut` if the agent's node answers; a pending request is replaced by this one. Otherwise keeps the request and
    * throws `node_unreachable` with `pending`, within `limits.node_answer_ms`. Throws `agent_not_running` for a stop of an agent
    * that neither runs nor has a pending request.
    */
-  async request(find: Find, pending_request: StoredRequest, carryOut: () => Promise<void>): Promise<void> {
+  async request(find: Find, request: StoredRequest, carryOut: () => Promise<void>): Promise<void> {
     const { store } = this.#core;
-    const { row, earlier } = await store.read(async (reader) => {
+    const { kind } = request;
+    const { row, before } = await store.read(async (reader) => {
       const found = await find(reader);
-      return { row: found, earlier: await this.#unansweredRequests(reader, found) };
+      return { row: found, before: await this.#observe(reader, found, kind) };
     });
     try {
       await this.#core.nodes.get(row.node_id).reach();
-      const done =
-        row.pending !== null &&
-        (await store.write(async (tx) => this.#replace(tx, await find(tx), pending_request.kind)));
-      if (!done) await carryOut();
+      const is_done =
+        row.pending !== null && (await store.write(async (tx) => this.#replace(tx, await find(tx), kind)));
+      if (!is_done) await carryOut();
     } catch (error) {
       if (!(error instanceof Problem) || !isUnreachable(error)) throw error;
-      const was_stored = await store.write(async (tx) => {
+      const is_kept = await store.write(async (tx) => {
         const now = await find(tx);
-        if (await this.#isSuperseded(tx, now, pending_request, earlier)) return false;
-        await this.#keep(tx, now, pending_request);
+        if (await this.#isSuperseded(tx, now, request, before)) return false;
+        await this.#keep(tx, now, request);
         return true;
       });
       // All connection failures look the same to clients; a disabled internal listener keeps its own error.
-      const { kind, code, message } = error.kind === 'bad_gateway' ? problems.nodeUnreachable() : error;
-      throw new Problem(kind, code, message, was_stored ? { pending: pending_request.kind } : {});
+      const shown = error.kind === 'bad_gateway' ? problems.nodeUnreachable() : error;
+      throw new Problem(shown.kind, shown.code, shown.message, is_kept ? { pending: kind } : {});
     }
   }
 
   /**
-   * Stops the agent if it runs, and starts it. A repeated request does not stop it again. Throws `agent is not running` if
-   * the agent was stopped in the meantime.
+   * Stops the agent if it runs, and starts it. A repeated request does not stop it again. The restart is stored with its stop,
+   * so that it continues even if the plane ends in between. Throws `agent is not running` if the agent was stopped in the
+   * meantime.
    */
   async restartAndWait(find: Find, request: StoredRequest): Promise<void> {
-    const { store } = this.#core;
-    const { principal, grace_ms, session_id } = request;
     const lifecycle = this.#lifecycle;
-    const { id, needs_stop } = await store.read(async (reader) => {
+    const { principal, grace_ms, session_id } = request;
+    const { id, needs_stop } = await this.#core.store.read(async (reader) => {
       const row = await find(reader);
-      const repeated = session_id !== undefined && (await lifecycle.isRepeated(reader, session_id));
-      const starts = row.pending !== null && (await lifecycle.isUnanswered(reader, row, 'start'));
-      return { id: row.id, needs_stop: isLive(row) && !repeated && !starts };
+      const is_repeated = session_id !== undefined && (await lifecycle.isRepeated(reader, session_id));
+      const starts_anyway = is_repeated || (await lifecycle.hasStalledStart(reader, row));
+      return { id: row.id, needs_stop: isLive(row) && !starts_anyway };
     });
-    const next = JSON.stringify(request);
+    const restart = JSON.stringify(request);
     try {
-      const stop = needs_stop && lifecycle.stopAndWait(find, principal, grace_ms, next);
-      const stopped = stop && (await stop.then(() => true, ignoreNotRunning));
-      await lifecycle.startAndWait(find, principal, session_id, stopped ? next : null);
+      const then = { is: 'restarting', request: restart } as const;
+      const stop = needs_stop && lifecycle.stopAndWait(find, principal, grace_ms, then);
+      const is_stopped = stop && (await stop.then(() => true, ignoreNotRunning));
+      await lifecycle.startAndWait(find, principal, session_id, is_stopped ? restart : null);
     } catch (error) {
       // A plane that shuts down leaves it to the next one.
       const failed = error instanceof Problem && !isUnreachable(error) && !isInterrupted(error);
-      if (failed) await this.#dropRestart(id, next);
+      if (failed) await this.#dropRestart(id, restart);
       throw error;
     }
   }
 
-  /** Continues the restarts during which the last plane ended. Call it before intents are carried out. */
-  async resumeRestarts(): Promise<void> {
-    const { store, outbox, records, clock } = this.#core;
-    await store.write(async (tx) => {
-      for (const row of await unshownRequests(tx)) {
-        const { kind } = parseRequest(row.pending_request!);
-        updateAgent(tx, row.num, { pending: kind, updated_at: clock.now() });
-        if (!(await outbox.isPending(tx, row.id, 'pursue')))
-          await outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
-        await records.publish(tx, row.id);
-      }
-    });
-  }
-
-  async #dropRestart(agent_id: string, next: string): Promise<void> {
-    await this.#core.store.write(async (tx) => {
-      const row = await findAgent(tx, agent_id);
-      if (row?.pending === null && row.pending_request === next) updateAgent(tx, row.num, nothingPending);
-    });
-  }
-
-  /** Removes the kept request. Idempotent. */
+  /** Withdraws the request that clients see. Idempotent. */
   async withdraw(find: Find, principal: Principal): Promise<void> {
     await this.#core.store.write(async (tx) => {
       const row = await find(tx);
       if (row.pending === null) return;
-      await this.#withdraw(tx, row, ['start', 'stop']);
-      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-      await this.#audit(tx, 'agent_request_withdrawn', row, principal, row.pending);
-      await this.#core.records.publish(tx, row.id);
+      for (const kind of ['start', 'stop'] as const) await this.#lifecycle.withdrawIntent(tx, row, kind);
+      await this.#clear(tx, row);
+      const details = { request: row.pending, node_id: row.node_id };
+      await auditAgent(this.#core, tx, 'agent_request_withdrawn', row, principal, details);
+    });
+  }
+
+  /** Keeps the restarts during which the last plane ended. Call it before intents are carried out. */
+  async resumeRestarts(): Promise<void> {
+    await this.#core.store.write(async (tx) => {
+      for (const row of await interruptedRestarts(tx)) {
+        await this.#setKept(tx, row, row.pending_request!);
+        await this.#core.records.publish(tx, row.id);
+      }
     });
   }
 
@@ -152,23 +140,11 @@ export class Pending {
     return { pursue: (intent) => this.#pursue(intent) };
   }
 
-  /** Replaces a kept request with one that is about to be carried out. True if nothing remains to be done. */
-  async #replace(tx: Tx, row: AgentRow, kind: PendingKind): Promise<boolean> {
-    if (row.pending === null) return false;
-    const joins = kind !== 'stop' && (await this.#lifecycle.isUnanswered(tx, row, 'start'));
-    if (joins) return false;
-    if (kind === 'start') await this.#withdraw(tx, row, ['stop']);
-    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-    await this.#core.records.publish(tx, row.id);
-    return kind === 'stop' && !isLive(row);
-  }
-
-  async #unansweredRequests(reader: Reader, row: AgentRow): Promise<Earlier> {
-    const unanswered = (kind: 'start' | 'stop') => this.#lifecycle.isUnanswered(reader, row, kind);
+  async #observe(reader: Reader, row: AgentRow, kind: PendingKind): Promise<Observed> {
+    const opposite = opposites[kind];
     return {
       pending_request: row.pending_request,
-      start: await unanswered('start'),
-      stop: await unanswered('stop'),
+      opposite: opposite !== null && (await this.#lifecycle.isUnanswered(reader, row, opposite)),
     };
   }
 
@@ -177,64 +153,72 @@ export class Pending {
     reader: Reader,
     row: AgentRow,
     request: StoredRequest,
-    earlier: Earlier,
+    before: Observed,
   ): Promise<boolean> {
-    const { kind } = request;
-    const now = await this.#unansweredRequests(reader, row);
-    const known = [null, earlier.pending_request, JSON.stringify(request)];
-    if (!known.includes(now.pending_request)) return true;
-    if (kind === 'start') return now.stop && !earlier.stop;
-    if (kind === 'stop') return now.start && !earlier.start;
-    return false;
+    const { pending_request, opposite } = await this.#observe(reader, row, request.kind);
+    const expected = [null, before.pending_request, JSON.stringify(request)];
+    return !expected.includes(pending_request) || (opposite && !before.opposite);
   }
 
-  async #keep(tx: Tx, row: AgentRow, pending_request: StoredRequest): Promise<void> {
-    const { outbox, timers } = this.#core;
-    const { kind } = pending_request;
-    const is_kept = row.pending !== null || row.pending_request !== null;
-    if (kind === 'stop' && !isLive(row) && !is_kept) throw problems.agentNotRunning();
-    if (kind === 'start') await this.#withdraw(tx, row, ['stop']);
-    if (kind === 'stop') {
-      await this.#withdraw(tx, row, ['start']);
-      await timers.clear(tx, 'agent_restart', row.id);
-    }
-    updateAgent(tx, row.num, {
-      pending: kind,
-      pending_request: JSON.stringify(pending_request),
-      updated_at: this.#core.clock.now(),
-    });
-    if (!(await outbox.isPending(tx, row.id, 'pursue')))
-      await outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
+  /** Any state ──▶ kept. */
+  async #keep(tx: Tx, row: AgentRow, request: StoredRequest): Promise<void> {
+    const { kind, principal } = request;
+    const is_stopped = !isLive(row) && pendingState(row).is === 'nothing';
+    if (kind === 'stop' && is_stopped) throw problems.agentNotRunning();
+    const opposite = opposites[kind];
+    if (opposite !== null) await this.#lifecycle.withdrawIntent(tx, row, opposite);
+    if (kind === 'stop') await this.#core.timers.clear(tx, 'agent_restart', row.id);
+    await this.#setKept(tx, row, JSON.stringify(request));
     if (row.pending === kind) return;
-    await this.#audit(tx, 'agent_request_kept', row, pending_request.principal, kind);
+    const details = { request: kind, node_id: row.node_id };
+    await auditAgent(this.#core, tx, 'agent_request_kept', row, principal, details);
     await this.#core.records.publish(tx, row.id);
   }
 
-  /** Withdraws intents that may or may not have reached the node. */
-  async #withdraw(tx: Tx, row: AgentRow, kinds: readonly ('start' | 'stop')[]): Promise<void> {
-    if (kinds.includes('start') && (await this.#lifecycle.isUnanswered(tx, row, 'start'))) {
-      await this.#lifecycle.withdrawStart(tx, row);
-    } else if (kinds.includes('stop') && (await this.#lifecycle.isUnanswered(tx, row, 'stop'))) {
-      await this.#lifecycle.withdrawStop(tx, row);
-    }
+  async #setKept(tx: Tx, row: AgentRow, request: string): Promise<void> {
+    const { outbox, clock } = this.#core;
+    const { kind } = parseRequest(request);
+    updateAgent(tx, row.num, { ...toColumns({ is: 'kept', kind, request }), updated_at: clock.now() });
+    if (!(await outbox.isPending(tx, row.id, 'pursue')))
+      await outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
+  }
+
+  /**
+   * Stalled or kept ──▶ nothing, because another request is about to be carried out. Returns whether that is already done: a
+   * stop of an agent that does not run.
+   */
+  async #replace(tx: Tx, row: AgentRow, kind: PendingKind): Promise<boolean> {
+    if (row.pending === null) return false;
+    const joins = kind !== 'stop' && (await this.#lifecycle.hasStalledStart(tx, row));
+    if (joins) return false;
+    if (kind === 'start') await this.#lifecycle.withdrawIntent(tx, row, 'stop');
+    await this.#clear(tx, row);
+    return kind === 'stop' && !isLive(row);
+  }
+
+  /** Restarting ──▶ nothing, unless a later request has replaced the restart. */
+  async #dropRestart(agent_id: string, request: string): Promise<void> {
+    await this.#core.store.write(async (tx) => {
+      const row = await findAgent(tx, agent_id);
+      if (row && hasState(row, { is: 'restarting', request })) updateAgent(tx, row.num, nothingPending);
+    });
+  }
+
+  /** Stalled or kept ──▶ nothing. */
+  async #clear(tx: Tx, row: AgentRow): Promise<void> {
+    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+    await this.#core.records.publish(tx, row.id);
   }
 
   /** Carries out the kept request, and the ones that replace it meanwhile. Throws while the node does not answer. */
   async #pursue(intent: Intent<'pursue'>): Promise<void> {
-    const { store, outbox } = this.#core;
-    const agent_id = intent.lane;
-    for (let row = await this.#next(intent); row; row = await this.#next(intent)) {
-      await this.#core.nodes.get(row.node_id).reach();
-      // Its end may have been reported but not committed yet.
-      if (isLive(row)) await this.#lifecycle.waitUntilEnded(row.session_id!, sharedLimits.node_answer_ms);
-      const stop_id = await store.write(async (tx) => {
-        const now = await findAgent(tx, agent_id);
-        return now?.pending_request === row.pending_request ? this.#begin(tx, now) : null;
-      });
-      if (stop_id === null) continue;
-      const report = (await outbox.outcome(stop_id)) as StopReport;
-      if (report.survivors.length > 0) return this.#giveUp(agent_id, report.survivors);
-      await this.#lifecycle.waitUntilEnded(row.session_id!, limits.status_wait_ms);
+    for (let kept = await this.#nextKept(intent); kept; kept = await this.#nextKept(intent)) {
+      try {
+        await this.#carryOut(kept);
+      } catch (error) {
+        if (isTemporary(error)) throw error;
+        await this.#giveUp(kept, error as Problem);
+      }
     }
   }
 
@@ -242,11 +226,11 @@ export class Pending {
    * The agent with its kept request. Without one, completes the intent. The same transaction does both: a request that is kept
    * after it gets another intent.
    */
-  async #next(intent: Intent<'pursue'>): Promise<AgentRow | null> {
+  async #nextKept(intent: Intent<'pursue'>): Promise<AgentRow | null> {
     const { store, outbox } = this.#core;
     const find = async (reader: Reader) => {
       const row = await findAgent(reader, intent.lane);
-      return row?.pending_request ? row : null;
+      return row && pendingState(row).is === 'kept' ? row : null;
     };
     const found = await store.read(find);
     if (found) return found;
@@ -257,7 +241,24 @@ export class Pending {
     });
   }
 
-  /** Takes the first step of the kept request. Returns the intent to wait for if another step follows, else null. */
+  /** Does nothing if another request has replaced it. A restart of a running agent only stops it, and remains kept. */
+  async #carryOut(kept: AgentRow): Promise<void> {
+    const { store, outbox, nodes } = this.#core;
+    await nodes.get(kept.node_id).reach();
+    // Its end may have been reported but not committed yet.
+    if (isLive(kept)) await this.#lifecycle.waitUntilEnded(kept.session_id!, sharedLimits.node_answer_ms);
+    const stop_id = await store.write(async (tx) => {
+      const row = await findAgent(tx, kept.id);
+      return row && hasState(row, pendingState(kept)) ? this.#begin(tx, row) : null;
+    });
+    if (stop_id === null) return;
+    const { survivors } = (await outbox.outcome(stop_id)) as StopReport;
+    // The agent is not started next to them.
+    if (survivors.length > 0) throw agentProcessesSurvived(survivors);
+    await this.#lifecycle.waitUntilEnded(kept.session_id!, limits.status_wait_ms);
+  }
+
+  /** Kept ──▶ nothing. A restart of a running agent remains kept; returns the intent of its stop. */
   async #begin(tx: Tx, row: AgentRow): Promise<number | null> {
     const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
     const is_live = isLive(row);
@@ -265,47 +266,22 @@ export class Pending {
     if (is_live && (await this.#lifecycle.isUnanswered(tx, row, 'stop'))) {
       throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
     }
-    if (is_live && kind === 'restart') {
-      const intent_id = await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
-      updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
-      return intent_id;
-    }
+    if (is_live && kind === 'restart')
+      return this.#lifecycle.enqueueStop(tx, row, principal, grace_ms, pendingState(row));
     updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
     if (is_live && kind === 'stop') await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
-    if (!is_live && kind !== 'stop') {
-      const fresh = session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : undefined;
-      await this.#lifecycle.enqueueStart(tx, row, principal, fresh);
-    }
+    if (!is_live && kind !== 'stop') await this.#lifecycle.enqueueStart(tx, row, principal, session_id);
     await this.#core.records.publish(tx, row.id);
     return null;
   }
 
-  /** Some processes of the session cannot be ended; the agent is not started next to them. */
-  async #giveUp(agent_id: string, survivors: readonly number[]): Promise<void> {
+  /** Kept ──▶ nothing, unless a later request has replaced it. Logs why it cannot be carried out. */
+  async #giveUp(kept: AgentRow, { code, message }: Problem): Promise<void> {
     await this.#core.store.write(async (tx) => {
-      const row = await findAgent(tx, agent_id);
+      const row = await findAgent(tx, kept.id);
       if (!row) return;
-      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-      const { code, message } = agentProcessesSurvived(survivors);
-      await this.#core.records.logError(tx, agent_id, row.session_id, code, message);
-      await this.#core.records.publish(tx, agent_id);
+      await this.#core.records.logError(tx, row.id, row.session_id, code, message);
+      if (hasState(row, pendingState(kept))) await this.#clear(tx, row);
     });
   }
-
-  async #audit(
-    tx: Tx,
-    event: 'agent_request_kept' | 'agent_request_withdrawn',
-    { id, workdir, node_id }: AgentRow,
-    { user_id, ip }: Principal,
-    request: string,
-  ): Promise<void> {
-    const details = { request, node_id };
-    await this.#core.audit.record(tx, { event, agent_id: id, user_id, ip, workdir, details });
-  }
-}
-
-/** Earlier versions stored the principal as `doer`. */
-function parseRequest(text: string): StoredRequest {
-  const stored = JSON.parse(text);
-  return { principal: stored.doer, ...stored };
 }

@@ -12,28 +12,13 @@ import { writeForLink } from '../../store/links.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AgentCore } from './core.ts';
 import { limits } from './limits.ts';
+import { pendingAfterEnd, pendingAfterStart } from './pending-state.ts';
 import { progressAtEnd } from './progress.ts';
 import { loadAcpState } from './queries/acp-state.ts';
-import {
-  type AgentRow,
-  findAgent,
-  findSession,
-  type SessionRow,
-  updateAgent,
-  updateSession,
-} from './queries/agents.ts';
-import { nothingPending } from './records.ts';
+import { findAgent, findSession, type SessionRow, updateAgent, updateSession } from './queries/agents.ts';
 import { scheduleRestart } from './restarts.ts';
 import { type AgentStatus, finalStatus } from './rules.ts';
 import { isMeasured } from './summaries.ts';
-
-/**
- * Whether a kept start must still be carried out after this session's end. A session that never ran was itself that start,
- * unless it was stopped for a restart.
- */
-function hasPendingStart({ pending, pending_request }: AgentRow, { state, stopping }: SessionRow): boolean {
-  return pending_request !== null && pending !== 'stop' && (state !== 'starting' || stopping === 1);
-}
 
 export class Reconciler {
   readonly #core: AgentCore;
@@ -151,8 +136,7 @@ export class Reconciler {
       cleanup: null,
       progress: null,
       leftovers: '[]',
-      // A stop or restart that was requested in the meantime is still pending.
-      ...(agent.pending !== 'stop' && session.stopping !== 1 && nothingPending),
+      ...pendingAfterStart(agent, session),
       started_at: started_at_ms,
       ended_at: null,
       archived_at: null,
@@ -198,7 +182,7 @@ export class Reconciler {
       leftovers: redactor?.json(leftovers) ?? leftovers,
       sign_in_since: null,
       progress: progressAtEnd(agent.progress, failure),
-      ...(!hasPendingStart(agent, session) && nothingPending),
+      ...pendingAfterEnd(agent, session),
       ended_at: end.ended_at_ms,
       // It may never have run.
       archived_at: null,

@@ -17,9 +17,6 @@ export function newAgentDefaults(now: number) {
   return { status: 'created' as const, leftovers: '[]', ...counts, created_at: now, updated_at: now };
 }
 
-/** The columns of an agent without a pending request. */
-export const nothingPending = { pending: null, pending_request: null } as const;
-
 /** Whether the agent has a session that is not known to have ended. */
 export function isLive(row: AgentRow): boolean {
   return row.session_state === 'starting' || row.session_state === 'running';

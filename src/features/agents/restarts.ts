@@ -8,7 +8,7 @@ import { MAIN_NODE } from '../../core/node.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
-import { type AgentCore, type Principal, SERVICE } from './core.ts';
+import { type AgentCore, auditAgent, type Principal, SERVICE } from './core.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import { type AgentRow, findAgent, findSession, type SessionRow, updateAgent } from './queries/agents.ts';
@@ -57,19 +57,20 @@ function runTimeMs({ started_at, ended_at }: Pick<SessionRow, 'started_at' | 'en
  * scheduled, or a kept request must be withdrawn too. Throws what `find` throws.
  */
 export async function cancelRestart(
-  { store, timers, records, clock, audit }: AgentCore,
+  core: AgentCore,
   find: (reader: Reader) => Promise<AgentRow>,
-  { user_id, ip }: Principal,
+  principal: Principal,
 ): Promise<boolean> {
+  const { store, timers, records, clock } = core;
   if ((await store.read(find)).restart_at === null) return false;
   return store.write(async (tx) => {
     const row = await find(tx);
-    const { id: agent_id, workdir, session_id, restart_at } = row;
+    const { id: agent_id, session_id, restart_at } = row;
     if (restart_at === null) return false;
     await timers.clear(tx, 'agent_restart', agent_id);
     updateAgent(tx, row.num, { updated_at: clock.now() });
     const details = { session_id, restart_at: rfc3339(restart_at) };
-    await audit.record(tx, { event: 'agent_stopped', agent_id, user_id, ip, workdir, details });
+    await auditAgent(core, tx, 'agent_stopped', row, principal, details);
     await records.publish(tx, agent_id);
     return row.pending === null;
   });

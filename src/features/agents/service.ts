@@ -19,15 +19,14 @@ import { authorize, viewOf } from '../../core/policy.ts';
 import { isInterrupted, isUnreachable, problems } from '../../core/problem.ts';
 import type { Session } from '../../core/session.ts';
 import type { Audience } from '../../events/feed.ts';
-import type { Reader, Tx } from '../../store/store.ts';
+import type { Reader } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
-import type { AuditEvent } from '../audit/rules/audit.ts';
-import type { AgentCore, Principal } from './core.ts';
+import { type AgentCore, auditAgent, type Principal } from './core.ts';
 import { type AgentRequest, type CreateAgent, fromPreset, insertNew, withDefaults } from './creation.ts';
 import { whileStopped } from './deleting.ts';
 import { type DeleteOptions, type DeletionPreview, previewDeletion } from './deletion-preview.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
-import type { Pending } from './pending.ts';
+import type { PendingRequests } from './pending.ts';
 import { prepareWorkdir, readInWorkdir } from './placement.ts';
 import {
   type AgentRow,
@@ -68,11 +67,11 @@ export interface AgentListFilter {
 export class Agents {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
-  readonly #pending: Pending;
+  readonly #pending: PendingRequests;
   /** One deletion at a time per agent. */
   readonly #deletions = new KeyedQueue();
 
-  constructor(core: AgentCore, lifecycle: Lifecycle, pending: Pending) {
+  constructor(core: AgentCore, lifecycle: Lifecycle, pending: PendingRequests) {
     this.#core = core;
     this.#lifecycle = lifecycle;
     this.#pending = pending;
@@ -212,7 +211,7 @@ export class Agents {
       if (changes.restart_policy === 'never' || changes.archived)
         await this.#core.timers.clear(tx, 'agent_restart', agent_id);
       const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
-      await this.#audit(tx, caller, 'agent_updated', row, { changed });
+      await auditAgent(this.#core, tx, 'agent_updated', row, caller, { changed });
       await this.#core.records.publish(tx, agent_id);
     });
     return this.#core.records.read(caller, 'agent.change', agent_id);
@@ -295,7 +294,7 @@ export class Agents {
       const session = (await findSession(tx, row.session_id))!;
       if (session.stdin_lost === 1) throw problems.stdinLost();
       updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
-      await this.#audit(tx, caller, 'agent_input_sent', row, {
+      await auditAgent(this.#core, tx, 'agent_input_sent', row, caller, {
         session_id: session.id,
         bytes: bytes.length,
         eof,
@@ -388,7 +387,7 @@ export class Agents {
       if (isLive(now)) throw problems.agentRunning();
       await this.#core.records.remove(tx, now);
       if (was_last) await this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
-      await this.#audit(tx, principal, 'agent_deleted', now, {
+      await auditAgent(this.#core, tx, 'agent_deleted', now, principal, {
         name: now.name,
         ...(worktree_kept && { worktree_kept: worktree_kept.reason }),
         ...(branch_kept && { branch_kept: branch_kept.reason }),
@@ -457,16 +456,6 @@ export class Agents {
     const { folders } = this.#core.nodes.get(row.node_id);
     const request = { workdir: row.workdir, base: row.worktree_base, owner: row.owner_id };
     return readInWorkdir(this.#core, row, () => read(folders, request));
-  }
-
-  async #audit(
-    tx: Tx,
-    { user_id, ip }: Principal,
-    event: AuditEvent,
-    { id: agent_id, workdir }: AgentRow,
-    details: Record<string, unknown>,
-  ): Promise<void> {
-    await this.#core.audit.record(tx, { event, agent_id, workdir, user_id, ip, details });
   }
 }
 

@@ -58,7 +58,7 @@ export interface AgentsTables {
     /** Consecutive restarts by the restart policy. */
     restart_count: number;
     pending: PendingKind | null;
-    /** The parameters of `pending`; null if an intent in the outbox carries it out. */
+    /** With `pending`, the state of the last request: see `features/agents/pending-state.ts`. */
     pending_request: Json | null;
     stale_since: number | null;
     created_at: number;

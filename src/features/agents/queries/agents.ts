@@ -131,8 +131,8 @@ export async function agentsInFolder(reader: Reader, node_id: string, path: stri
   )) as AgentRow[];
 }
 
-/** The agents with a kept request that their records do not show. */
-export async function unshownRequests(reader: Reader): Promise<AgentRow[]> {
+/** The agents whose restarts the last plane did not complete. */
+export async function interruptedRestarts(reader: Reader): Promise<AgentRow[]> {
   return (await reader.all(
     agentQuery(reader.sql)
       .where('agents.pending', 'is', null)
