@@ -116,7 +116,7 @@ function newStep(step: StepShape): StepState {
     waits_for: step.depends_on.length,
     upstream_failed: false,
     attempt: 0,
-    tries_since_resume: 0,
+    attempts_since_resume: 0,
     launched: false,
     error_text: null,
   };

@@ -236,7 +236,7 @@ export class RunSimulation {
     switch (effect.kind) {
       case 'launch': {
         const { step_key, attempt } = effect;
-        // Attempts of the earlier attempt of the run ended with it.
+        // After a restart, the numbers of attempts may repeat.
         if (restarts) this.#launched = this.#launched.filter((one) => this.#live.includes(one));
         const step = (await graph.step(step_key))!;
         if (this.#launched.some((one) => one.step_key === step_key && one.attempt === attempt))

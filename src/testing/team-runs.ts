@@ -6,7 +6,7 @@ import { expect, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { createRun, createTask } from '../features/runs/creation.ts';
-import { agentsOfSteps } from '../features/runs/queries/attempts.ts';
+import { agentsOfSteps } from '../features/runs/queries/assignments.ts';
 import { findRun, insertRun, parseSpec, type RunRow, updateRun } from '../features/runs/queries/runs.ts';
 import { insertSteps, listRunSteps, toStep } from '../features/runs/queries/steps.ts';
 import { insertTask } from '../features/runs/queries/tasks.ts';

@@ -41,11 +41,11 @@ export interface IntentPayloads {
    * request.
    */
   pursue: Record<string, never>;
-  /** Gives an attempt of a step to its agent. The lane is the agent's. */
+  /** Gives an assignment of a run, whose number is `attempt_num`, to its agent. The lane is the agent's. */
   prepare: { attempt_num: number };
-  /** Reads the step output that a session left for an attempt. */
+  /** Reads the output that a session left for an assignment. */
   collect: { attempt_num: number };
-  /** Reads an agent's last message of a turn, which is the output of an attempt. */
+  /** Reads an agent's last message of a turn, which is the output of an assignment. */
   collect_message: { attempt_num: number; prompt_id: string };
   /** Reads an agent's last message of a turn that failed. It explains `error_text`. */
   collect_failure: { attempt_num: number; prompt_id: string; error_text: string };

@@ -4,7 +4,7 @@
  */
 import { Problem } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
-import { attemptsOfSession } from '../runs/queries/attempts.ts';
+import { assignmentsOfSession } from '../runs/queries/assignments.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
 import type { StepRow } from '../runs/queries/steps.ts';
 import type { ActorCaller } from './rules/actor.ts';
@@ -16,7 +16,7 @@ export async function assertCurrentRunAttempt(
   run: RunRow,
 ): Promise<void> {
   if (session === null) return;
-  const latest = (await attemptsOfSession(reader, session.id)).at(-1);
+  const latest = (await assignmentsOfSession(reader, session.id)).at(-1);
   if (latest && latest.run_attempt !== run.attempt) throw isOver('run', latest.run_attempt);
 }
 
@@ -27,8 +27,8 @@ export async function assertCurrentStepAttempt(
   step: StepRow,
 ): Promise<void> {
   if (session === null) return;
-  const targets = (await attemptsOfSession(reader, session.id)).map(({ target }) => target);
-  const latest = targets.findLast((target) => target.kind === 'step' && target.step_key === step.step_key);
+  const assigned = (await assignmentsOfSession(reader, session.id)).map(({ work }) => work);
+  const latest = assigned.findLast((work) => work.kind === 'step' && work.step_key === step.step_key);
   if (latest?.kind !== 'step') return;
   const awaits_launch = step.status === 'ready' && step.launched === 0;
   if (latest.attempt !== step.attempt || awaits_launch) throw isOver('step', latest.attempt);
@@ -36,7 +36,7 @@ export async function assertCurrentStepAttempt(
 
 /** The attempt of the run to which messages of the session belong; undefined for the current one. */
 export async function getRunAttempt(reader: Reader, { session }: ActorCaller): Promise<number | undefined> {
-  return session === null ? undefined : (await attemptsOfSession(reader, session.id)).at(-1)?.run_attempt;
+  return session === null ? undefined : (await assignmentsOfSession(reader, session.id)).at(-1)?.run_attempt;
 }
 
 function isOver(what: 'run' | 'step', attempt: number): Problem {

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { mintToken } from '../../link/trust/tokens.ts';
 import { type ActorsFixture, openActorsFixture, settings } from '../../testing/actors-fixture.ts';
-import { insertAttempt } from '../runs/queries/attempts.ts';
+import { insertAssignment } from '../runs/queries/assignments.ts';
 import { findStep, updateStep } from '../runs/queries/steps.ts';
-import type { AttemptTarget } from '../runs/rules/graph.ts';
+import type { AssignedWork } from '../runs/rules/graph.ts';
 
 let opened: ActorsFixture;
 let fixture: ActorsFixture['fixture'];
@@ -41,9 +41,9 @@ test('a leader adds steps, their members end them, and the run continues', async
 
 test('rejects calls of an agent of an earlier attempt of the run or step', async () => {
   await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
-  const give = (session_id: string, run_attempt: number, target: AttemptTarget) => {
+  const give = (session_id: string, run_attempt: number, work: AssignedWork) => {
     const common = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
-    return fixture.store.write((tx) => insertAttempt(tx, { ...common, run_attempt, target, session_id }));
+    return fixture.store.write((tx) => insertAssignment(tx, { ...common, run_attempt, work, session_id }));
   };
   await give('ses_boss', 0, { kind: 'round', round: 1 });
   await give('ses_hand', 1, { kind: 'step', step_key: 'a', attempt: 1 });

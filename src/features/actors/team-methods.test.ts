@@ -15,7 +15,7 @@ import {
 import { addTeam, specOf } from '../../testing/team.ts';
 import { updateSession } from '../agents/queries/agents.ts';
 import type { MemberAnswerer } from '../reviews/service.ts';
-import { insertAttempt } from '../runs/queries/attempts.ts';
+import { insertAssignment } from '../runs/queries/assignments.ts';
 import type { ActorMethod } from './contract.ts';
 
 let opened: ActorsFixture;
@@ -168,9 +168,9 @@ test('a holder of the shared secret who calls from a session of an earlier attem
   const given = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
   await fixture.store.write(async (tx) => {
     const round = { kind: 'round', round: 1 } as const;
-    await insertAttempt(tx, { ...given, run_attempt: 0, target: round, session_id: 'ses_boss' });
+    await insertAssignment(tx, { ...given, run_attempt: 0, work: round, session_id: 'ses_boss' });
     const step = { kind: 'step', step_key: 'a', attempt: 1 } as const;
-    await insertAttempt(tx, { ...given, run_attempt: 1, target: step, session_id: 'ses_hand' });
+    await insertAssignment(tx, { ...given, run_attempt: 1, work: step, session_id: 'ses_hand' });
   });
   const of_run = fromSession('boss', 'run-complete');
   await expect(of_run).rejects.toMatchObject({ message: 'attempt 0 of the run is over' });

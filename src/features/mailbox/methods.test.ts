@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type ActorsFixture, openActorsFixture } from '../../testing/actors-fixture.ts';
 import { ActorTransactions } from '../actors/transactions.ts';
-import { insertAttempt } from '../runs/queries/attempts.ts';
+import { insertAssignment } from '../runs/queries/assignments.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
 import { findMail } from './queries/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
@@ -108,9 +108,9 @@ test('triggers belong to the caller', async () => {
 test('an agent of an earlier attempt of the run sets no triggers and takes no mail', async () => {
   await as('hand', 'send', { to: 'boss', payload: {} });
   const common = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
-  const target = { kind: 'round', round: 1 } as const;
+  const work = { kind: 'round', round: 1 } as const;
   await opened.fixture.store.write((tx) =>
-    insertAttempt(tx, { ...common, run_attempt: 0, target, session_id: 'ses_boss' }),
+    insertAssignment(tx, { ...common, run_attempt: 0, work, session_id: 'ses_boss' }),
   );
   const set = as('boss', 'time-trigger-set', { every_seconds: 60, payload: {} });
   await expect(set).rejects.toThrow('attempt 0 of the run is over');

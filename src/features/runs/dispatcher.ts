@@ -1,6 +1,6 @@
 /**
  * Carries out the effects of a run's state machine, in the transaction of the event that caused them. Each effect becomes
- * rows and intents. The intents hand attempts to agents (`launcher.ts`), and the results come back as facts (`outcomes.ts`).
+ * rows and intents. The intents give assignments to agents (`launcher.ts`), and the results come back as facts (`outcomes.ts`).
  */
 import { idFrom, idFromKeyed } from '../../base/ids.ts';
 import { subkey } from '../../base/secret-key.ts';
@@ -11,54 +11,54 @@ import { findAgent } from '../agents/queries/agents.ts';
 import { liveAgentsOfRun, markStoppedByRun } from '../agents/queries/run-agents.ts';
 import type { RunEnd } from '../agents/rules.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
-import type { Attempts } from './attempts.ts';
+import type { Assignments } from './assignments.ts';
 import { runsMemberAgent } from './participants.ts';
-import { findAttempt, hasAttempts, insertAttempt } from './queries/attempts.ts';
+import { findAssignment, hasAssignments, insertAssignment } from './queries/assignments.ts';
 import { parseSpec, type RunRow } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
-import type { AttemptTarget, Effect } from './rules/graph.ts';
+import type { AssignedWork, Effect } from './rules/graph.ts';
 
 export class Dispatcher {
   readonly #core: AgentCore;
-  readonly #attempts: Attempts;
+  readonly #assignments: Assignments;
   readonly #id_key: Uint8Array;
 
-  constructor(core: AgentCore, attempts: Attempts) {
+  constructor(core: AgentCore, assignments: Assignments) {
     this.#core = core;
-    this.#attempts = attempts;
+    this.#assignments = assignments;
     this.#id_key = subkey(core.key, 'ids of agents in runs');
   }
 
   async execute(tx: Tx, run: RunRow, effects: readonly Effect[]): Promise<void> {
     const ends = effects.some(({ kind }) => kind === 'run_ended');
-    // First, because the end of an attempt stops its agent too.
+    // First, because the end of an assignment stops its agent too.
     if (ends) await markStoppedByRun(tx, run.num, run.status as RunEnd);
-    // Agents of an earlier attempt of the run know things that agents of this attempt must not know, and must not receive its
+    // Agents of an earlier attempt of the run know things that agents of this one must not know, and must not receive its
     // mail, even if the restart launches nothing. The end of the run stops them below.
-    if (!ends && run.attempt > 1 && !(await hasAttempts(tx, run))) await this.#stopAgents(tx, run);
+    if (!ends && run.attempt > 1 && !(await hasAssignments(tx, run))) await this.#stopAgents(tx, run);
     for (const effect of effects) await this.#execute(tx, run, effect);
   }
 
   timers(): Pick<TimerHandlers, 'step_timeout'> {
     return {
       step_timeout: (tx, { ref, payload }) =>
-        this.#attempts.timedOut(tx, Number(ref), payload.timeout_seconds),
+        this.#assignments.timedOut(tx, Number(ref), payload.timeout_seconds),
     };
   }
 
   async #execute(tx: Tx, run: RunRow, effect: Effect): Promise<void> {
     switch (effect.kind) {
       case 'launch':
-        await this.#launch(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
+        await this.#launch(tx, run, { ...effect, kind: 'step' });
         break;
       case 'start_round':
-        await this.#launch(tx, run, { kind: 'round', round: effect.round });
+        await this.#launch(tx, run, { ...effect, kind: 'round' });
         break;
       case 'end_attempt':
-        await this.#cancel(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
+        await this.#cancel(tx, run, { ...effect, kind: 'step' });
         break;
       case 'end_round':
-        await this.#cancel(tx, run, { kind: 'round', round: effect.round });
+        await this.#cancel(tx, run, { ...effect, kind: 'round' });
         break;
       case 'run_ended':
         await this.#stopAgents(tx, run);
@@ -66,42 +66,44 @@ export class Dispatcher {
     }
   }
 
-  async #launch(tx: Tx, run: RunRow, target: AttemptTarget): Promise<void> {
+  async #launch(tx: Tx, run: RunRow, work: AssignedWork): Promise<void> {
     const { members, leader_member_id } = parseSpec(run);
     const member_id =
-      target.kind === 'step' ? (await findStep(tx, run.num, target.step_key))!.member_id : leader_member_id!;
+      work.kind === 'step' ? (await findStep(tx, run.num, work.step_key))!.member_id : leader_member_id!;
     const member = members.find((member) => member.member_id === member_id)!;
-    const agent_id = await this.#agentId(tx, run, member, target);
-    const attempt_num = await insertAttempt(tx, {
-      ...{ run_num: run.num, run_attempt: run.attempt, target, member_id, agent_id },
+    const agent_id = await this.#agentId(tx, run, member, work);
+    const assignment_num = await insertAssignment(tx, {
+      ...{ run_num: run.num, run_attempt: run.attempt, work, member_id, agent_id },
       created_at: this.#core.clock.now(),
     });
-    await this.#core.outbox.enqueue(tx, member.agent!.node_id, agent_id, 'prepare', { attempt_num });
+    await this.#core.outbox.enqueue(tx, member.agent!.node_id, agent_id, 'prepare', {
+      attempt_num: assignment_num,
+    });
   }
 
   /** The id is derived with a secret key, because a node that could predict it could report an agent with it. */
-  async #agentId(tx: Tx, run: RunRow, member: Member, target: AttemptTarget): Promise<string> {
-    const parts = agentParts(run, member, target);
+  async #agentId(tx: Tx, run: RunRow, member: Member, work: AssignedWork): Promise<string> {
+    const parts = agentParts(run, member, work);
     // A run that began before an upgrade continues with its existing agents.
     const earlier = idFrom('agt', ...parts);
     const row = await findAgent(tx, earlier);
     return row && runsMemberAgent(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
   }
 
-  async #cancel(tx: Tx, run: RunRow, target: AttemptTarget): Promise<void> {
-    const attempt = await findAttempt(tx, run, target);
-    if (attempt) await this.#attempts.cancel(tx, attempt);
+  async #cancel(tx: Tx, run: RunRow, work: AssignedWork): Promise<void> {
+    const assignment = await findAssignment(tx, run, work);
+    if (assignment) await this.#assignments.cancel(tx, assignment);
   }
 
   async #stopAgents(tx: Tx, run: RunRow): Promise<void> {
-    for (const { id } of await liveAgentsOfRun(tx, run.num)) await this.#attempts.stopAgent(tx, id);
+    for (const { id } of await liveAgentsOfRun(tx, run.num)) await this.#assignments.stopAgent(tx, id);
   }
 }
 
 /** An ACP member has one agent per attempt of the run. A plain member has one per step, and one for all its rounds. */
-function agentParts(run: RunRow, member: Member, target: AttemptTarget): string[] {
+function agentParts(run: RunRow, member: Member, work: AssignedWork): string[] {
   const { member_id } = member;
   if (memberKind(member) === 'acp') return [run.id, member_id, 'attempt', String(run.attempt)];
   // These parts must never change because ids derive from them, so rounds keep the empty key.
-  return [run.id, member_id, 'step', target.kind === 'step' ? target.step_key : ''];
+  return [run.id, member_id, 'step', work.kind === 'step' ? work.step_key : ''];
 }

@@ -7,7 +7,7 @@ import type { AgentCore } from '../agents/core.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
 import { findAgent } from '../agents/queries/agents.ts';
 import type { SessionHooks } from '../feature.ts';
-import { Attempts } from './attempts.ts';
+import { Assignments } from './assignments.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { Launcher } from './launcher.ts';
 import { Outcomes } from './outcomes.ts';
@@ -31,11 +31,11 @@ export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine 
     if (await findAgent(tx, agent_id)) await core.records.publish(tx, agent_id);
   };
   const scheduler = new Scheduler({ clock, facts, publisher, publishAgent });
-  const attempts = new Attempts(core, lifecycle, scheduler);
-  const dispatcher = new Dispatcher(core, attempts);
+  const assignments = new Assignments(core, lifecycle, scheduler);
+  const dispatcher = new Dispatcher(core, assignments);
   scheduler.open((tx, run, effects) => dispatcher.execute(tx, run, effects));
-  const launcher = new Launcher(core, lifecycle, attempts);
-  const outcomes = new Outcomes(core, attempts, publisher);
+  const launcher = new Launcher(core, lifecycle, assignments);
+  const outcomes = new Outcomes(core, assignments, publisher);
   return {
     scheduler,
     publisher,

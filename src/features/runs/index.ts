@@ -1,4 +1,4 @@
-/** Runs of teams: their steps, the attempts of agents, and the events of a run. */
+/** Runs of teams: their steps, the assignments of agents, and the events of a run. */
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import type { Tokens } from '../tokens/service.ts';

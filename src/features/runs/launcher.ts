@@ -1,5 +1,5 @@
 /**
- * Carries out the intent that gives an attempt to its agent. It creates the workdir and the agent if necessary, and then
+ * Carries out the intent that gives an assignment to its agent. It creates the workdir and the agent if necessary, and then
  * starts a session for a plain member, or queues a prompt for a member that speaks ACP. It is idempotent, so it can be
  * repeated if its result is unknown.
  */
@@ -25,10 +25,15 @@ import { queuePrompt } from '../conversations/queries.ts';
 import type { ActorHelp } from '../feature.ts';
 import { teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
-import type { Attempts } from './attempts.ts';
+import type { Assignments } from './assignments.ts';
 import { limits } from './limits.ts';
 import { runsMemberAgent } from './participants.ts';
-import { type Attempt, attemptOfNum, hasReceivedAttempt, updateAttempt } from './queries/attempts.ts';
+import {
+  type Assignment,
+  assignmentOfNum,
+  hasReceivedAssignment,
+  updateAssignment,
+} from './queries/assignments.ts';
 import { ownerOf, parseSpec, type RunRow, runOfNum } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
 import { isRunOver } from './rules/run.ts';
@@ -36,9 +41,9 @@ import { getInput, roundInput, stepInput } from './step-io.ts';
 import { introduction, roundPrompt, stepPrompt } from './step-prompts.ts';
 import { runMayUseWorktree } from './worktree-rights.ts';
 
-/** Everything that is needed to start an attempt. */
+/** Everything that is needed to start an assignment. */
 interface Launch {
-  attempt: Attempt;
+  assignment: Assignment;
   run: RunRow;
   spec: TeamSpec;
   member: Member;
@@ -50,20 +55,20 @@ interface Launch {
 export class Launcher {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
-  readonly #attempts: Attempts;
+  readonly #assignments: Assignments;
 
-  constructor(core: AgentCore, lifecycle: Lifecycle, attempts: Attempts) {
+  constructor(core: AgentCore, lifecycle: Lifecycle, assignments: Assignments) {
     this.#core = core;
     this.#lifecycle = lifecycle;
-    this.#attempts = attempts;
+    this.#assignments = assignments;
   }
 
-  /** Gives the attempt to its agent. Idempotent: does nothing if the attempt has ended or its agent already has it. */
+  /** Gives the assignment to its agent. Idempotent: does nothing if it has ended or its agent already has it. */
   async prepare(intent: Intent<'prepare'>): Promise<void> {
     const { store, outbox } = this.#core;
-    const { attempt_num } = intent.payload;
+    const { attempt_num: assignment_num } = intent.payload;
     try {
-      const launch = await store.read((reader) => findLaunch(reader, attempt_num));
+      const launch = await store.read((reader) => findLaunch(reader, assignment_num));
       if (!launch) return;
       // Checked first, so that no worktree is created for an agent that cannot start.
       if (launch.agent === null && this.#core.starts.active) throw problems.agentsStopping();
@@ -71,7 +76,7 @@ export class Launcher {
       const request = buildRequest(launch);
       const assignAgent = (worktree: Worktree | null) =>
         store.write(async (tx) => {
-          await this.#assign(tx, attempt_num, request, worktree);
+          await this.#assign(tx, assignment_num, request, worktree);
           await outbox.complete(tx, intent);
         });
       await (launch.agent === null ? this.#prepareWorkdir(launch, request, assignAgent) : assignAgent(null));
@@ -84,13 +89,13 @@ export class Launcher {
         error_text: explainRefusal(refusal).slice(0, limits.step_error_chars_max),
         final,
       } as const;
-      await store.write((tx) => this.#attempts.end(tx, attempt_num, failed));
+      await store.write((tx) => this.#assignments.end(tx, assignment_num, failed));
     }
     failpoint('step_prepared');
   }
 
   /**
-   * Stops the agent's current session if it cannot receive the attempt. That applies to any session of a plain agent, and to
+   * Stops the agent's current session if it cannot receive the assignment. That applies to any session of a plain agent, and to
    * a session that is being stopped, whose ACP connection failed, or whose input was lost in a restore.
    */
   async #stopBusyAgent({ agent, member }: Launch): Promise<void> {
@@ -110,7 +115,7 @@ export class Launcher {
 
   /** If the member uses a worktree, all its agents in a run share it. */
   #prepareWorkdir(
-    { attempt: { agent_id }, run, member, team_name }: Launch,
+    { assignment: { agent_id }, run, member, team_name }: Launch,
     request: CreateAgent,
     assignAgent: (worktree: Worktree) => Promise<void>,
   ): Promise<void> {
@@ -128,19 +133,24 @@ export class Launcher {
     return prepareWorkdir(this.#core, ids, { ...request, name }, rights, assignAgent);
   }
 
-  async #assign(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): Promise<void> {
-    const launch = await findLaunch(tx, attempt_num);
+  async #assign(
+    tx: Tx,
+    assignment_num: number,
+    request: CreateAgent,
+    worktree: Worktree | null,
+  ): Promise<void> {
+    const launch = await findLaunch(tx, assignment_num);
     if (!launch) return;
-    const { attempt, run, member } = launch;
+    const { assignment, run, member } = launch;
     const row = launch.agent ?? (await this.#insertAgent(tx, launch, request, worktree));
     const acp = memberKind(member) === 'acp';
-    if (!acp) assertInputFits(await getInput(tx, run, attempt.target));
+    if (!acp) assertInputFits(await getInput(tx, run, assignment.work));
     const prompt_id = acp ? newId('prm') : null;
     const needs_session = !isLive(row);
     if (prompt_id !== null) {
       const actor_id = memberActorId(member.member_id, run.team_id);
       const mail = await this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
-      const first = needs_session || !(await hasReceivedAttempt(tx, row.session_id!));
+      const first = needs_session || !(await hasReceivedAssignment(tx, row.session_id!));
       const texts = [
         await buildPrompt(
           tx,
@@ -159,17 +169,17 @@ export class Launcher {
         created_at: this.#core.clock.now(),
       });
     }
-    updateAttempt(tx, attempt.num, { prompt_id });
+    updateAssignment(tx, assignment.num, { prompt_id });
     if (needs_session) {
       const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE);
-      if (!acp) updateAttempt(tx, attempt.num, { session_id });
+      if (!acp) updateAssignment(tx, assignment.num, { session_id });
     } else await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
     await this.#core.records.publish(tx, row.id);
   }
 
   async #insertAgent(
     tx: Tx,
-    { attempt, run, member }: Launch,
+    { assignment, run, member }: Launch,
     request: CreateAgent,
     worktree: Worktree | null,
   ): Promise<AgentRow> {
@@ -178,30 +188,31 @@ export class Launcher {
     const { member_id } = member;
     const membership = { team_num: run.team_num, run_num: run.num, member_id, state_team: run.team_id };
     const owner = { user_id: ownerOf(run), principal: SERVICE };
-    return insertNew(this.#core, tx, attempt.agent_id, owner, request, worktree, membership);
+    return insertNew(this.#core, tx, assignment.agent_id, owner, request, worktree, membership);
   }
 }
 
-/** Returns null if the attempt has ended or was already assigned to its agent, or the run is over. */
-async function findLaunch(reader: Reader, attempt_num: number): Promise<Launch | null> {
-  const attempt = await attemptOfNum(reader, attempt_num);
-  if (!attempt || attempt.ended || attempt.session_id !== null || attempt.prompt_id !== null) return null;
-  const run = (await runOfNum(reader, attempt.run_num))!;
+/** Returns null if the assignment has ended, its agent already has it, or the run is over. */
+async function findLaunch(reader: Reader, assignment_num: number): Promise<Launch | null> {
+  const assignment = await assignmentOfNum(reader, assignment_num);
+  if (!assignment || assignment.ended || assignment.session_id !== null || assignment.prompt_id !== null)
+    return null;
+  const run = (await runOfNum(reader, assignment.run_num))!;
   if (isRunOver(run)) return null;
   const spec = parseSpec(run);
-  const member = spec.members.find(({ member_id }) => member_id === attempt.member_id)!;
+  const member = spec.members.find(({ member_id }) => member_id === assignment.member_id)!;
   const team_name = (await teamOfNum(reader, run.team_num))!.name;
-  const agent = (await findAgent(reader, attempt.agent_id)) ?? null;
+  const agent = (await findAgent(reader, assignment.agent_id)) ?? null;
   // A node can report an agent with any id, so this one may not belong to the member.
   if (agent && !runsMemberAgent(agent, run, member))
     throw invalid(`agent ${agent.id} is not an agent of this member`);
-  return { attempt, run, spec, member, team_name, agent };
+  return { assignment, run, spec, member, team_name, agent };
 }
 
-function buildRequest({ attempt: { target }, run, member, team_name }: Launch): CreateAgent {
+function buildRequest({ assignment: { work }, run, member, team_name }: Launch): CreateAgent {
   const { member_id } = member;
-  const is_for_step = memberKind(member) === 'plain' && target.kind === 'step';
-  const names = [team_name, member_id, ...(is_for_step ? [target.step_key] : [])];
+  const is_for_step = memberKind(member) === 'plain' && work.kind === 'step';
+  const names = [team_name, member_id, ...(is_for_step ? [work.step_key] : [])];
   const { env, ...agent } = member.agent!;
   return fromPreset({
     ...agent,
@@ -227,17 +238,14 @@ function buildRequest({ attempt: { target }, run, member, team_name }: Launch): 
  */
 async function buildPrompt(
   tx: Tx,
-  { attempt: { target }, run, spec, member, team_name }: Launch,
+  { assignment: { work }, run, spec, member, team_name }: Launch,
   help: readonly ActorHelp[] | null,
   first: boolean,
 ): Promise<string> {
   const prompt =
-    target.kind === 'round'
-      ? roundPrompt(await roundInput(tx, run, target.round), help !== null)
-      : stepPrompt(
-          (await findStep(tx, run.num, target.step_key))!,
-          await stepInput(tx, run, target.step_key),
-        );
+    work.kind === 'round'
+      ? roundPrompt(await roundInput(tx, run, work.round), help !== null)
+      : stepPrompt((await findStep(tx, run.num, work.step_key))!, await stepInput(tx, run, work.step_key));
   return first ? `${introduction({ team_name, spec, member, help })}\n\n${prompt}` : prompt;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Determines the outcomes of attempts from facts about the sessions and turns of a run's agents. If an outcome depends on
+ * Determines the outcomes of assignments from facts about the sessions and turns of a run's agents. If an outcome depends on
  * the node's disk or the log, an intent reads it before the session's folder is deleted.
  */
 import { truncateText } from '../../acp/json.ts';
@@ -15,19 +15,19 @@ import { memberActorId } from '../actors/rules/actor.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findAgent, findSession, type SessionRow } from '../agents/queries/agents.ts';
 import { deletePrompt, findPrompt } from '../conversations/queries.ts';
-import type { Attempts, Outcome } from './attempts.ts';
+import type { Assignments, Outcome } from './assignments.ts';
 import { lastMessage } from './last-message.ts';
 import { lastStdout } from './last-stdout.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
 import {
-  type Attempt,
-  attemptOfNum,
-  attemptOfPrompt,
-  attemptsOfSession,
-  openAttemptsOfAgent,
-  updateAttempt,
-} from './queries/attempts.ts';
+  type Assignment,
+  assignmentOfNum,
+  assignmentOfPrompt,
+  assignmentsOfSession,
+  openAssignmentsOfAgent,
+  updateAssignment,
+} from './queries/assignments.ts';
 import { runOfNum } from './queries/runs.ts';
 import { isRunOver } from './rules/run.ts';
 import { readOutput } from './step-io.ts';
@@ -45,7 +45,7 @@ const cutTurns: ReadonlyMap<string | null, Outcome> = new Map<string | null, Out
   ],
 ]);
 
-/** What was read of an attempt whose output had to be read first. */
+/** The outcome of an assignment whose output had to be read first. */
 interface Reading {
   outcome: Outcome;
   /** Why a part of the output is missing, for the agent's log. */
@@ -54,61 +54,61 @@ interface Reading {
 
 export class Outcomes {
   readonly #core: AgentCore;
-  readonly #attempts: Attempts;
+  readonly #assignments: Assignments;
   readonly #publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>;
 
   constructor(
     core: AgentCore,
-    attempts: Attempts,
+    assignments: Assignments,
     publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>,
   ) {
     this.#core = core;
-    this.#attempts = attempts;
+    this.#assignments = assignments;
     this.#publisher = publisher;
   }
 
   facts(): FactHandlers {
     return {
       session_started: async (tx, { payload }) => {
-        const attempt = await openPlainAttempt(tx, payload.session_id);
-        if (attempt) await this.#attempts.started(tx, attempt);
+        const assignment = await openPlainAssignment(tx, payload.session_id);
+        if (assignment) await this.#assignments.started(tx, assignment);
       },
       session_refused: async (tx, { payload: { session_id, agent_id, error } }) => {
-        const attempt = await openPlainAttempt(tx, session_id);
+        const assignment = await openPlainAssignment(tx, session_id);
         const failed = { kind: 'failed', error_text: error } as const;
-        if (attempt) await this.#attempts.end(tx, attempt.num, failed);
+        if (assignment) await this.#assignments.end(tx, assignment.num, failed);
         await this.#endPrompts(tx, agent_id, error);
       },
       session_ended: async (tx, { payload }) => {
         await this.#showWaiting(tx, payload.agent_id, null);
-        await this.#endAttempts(tx, payload);
+        await this.#endAssignments(tx, payload);
       },
       acp_failed: (tx, { payload: { agent_id, error } }) =>
         this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
       acp_waits: (tx, { payload: { agent_id, reason } }) => this.#showWaiting(tx, agent_id, reason),
       session_ready: (tx, { payload: { agent_id } }) => this.#showWaiting(tx, agent_id, null),
       turn_began: async (tx, { payload: { session_id, prompt_id } }) => {
-        const attempt = await attemptOfPrompt(tx, prompt_id);
-        if (!attempt) return;
-        updateAttempt(tx, attempt.num, { session_id });
-        await this.#attempts.started(tx, attempt);
+        const assignment = await assignmentOfPrompt(tx, prompt_id);
+        if (!assignment) return;
+        updateAssignment(tx, assignment.num, { session_id });
+        await this.#assignments.started(tx, assignment);
       },
       turn_ended: (tx, { payload }) => this.#turnEnded(tx, payload),
       prompt_removed: async (tx, { payload: { prompt_id } }) => {
-        const attempt = await attemptOfPrompt(tx, prompt_id);
+        const assignment = await assignmentOfPrompt(tx, prompt_id);
         const reason = 'its prompt was removed';
-        if (attempt) await this.#attempts.end(tx, attempt.num, { kind: 'unknown', reason });
+        if (assignment) await this.#assignments.end(tx, assignment.num, { kind: 'unknown', reason });
       },
     };
   }
 
   /** Enqueues the reading of the output in the session's folder, which is about to be deleted. */
   async collectOutput(tx: Tx, session_id: string, exit: Exit): Promise<void> {
-    const attempt = await openPlainAttempt(tx, session_id);
+    const assignment = await openPlainAssignment(tx, session_id);
     const session = (await findSession(tx, session_id))!;
-    if (!attempt || exit.exit_code !== 0 || session.stopping === 1) return;
+    if (!assignment || exit.exit_code !== 0 || session.stopping === 1) return;
     const { node_id } = session;
-    const payload = { attempt_num: attempt.num };
+    const payload = { attempt_num: assignment.num };
     await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
   }
 
@@ -145,16 +145,16 @@ export class Outcomes {
     };
   }
 
-  /** Ends an attempt whose output must be read first. If the output can never be read, the attempt fails. */
+  /** Ends an assignment whose output must be read first. If the output can never be read, it fails. */
   async #end(
     intent: Intent<'collect' | 'collect_message' | 'collect_failure'>,
-    read: (attempt: Attempt) => Promise<Reading>,
+    read: (assignment: Assignment) => Promise<Reading>,
   ): Promise<void> {
     const { store, outbox, records } = this.#core;
-    const { attempt_num } = intent.payload;
-    const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
-    if (!attempt || attempt.ended) return;
-    const { outcome, incomplete } = await read(attempt).catch((error: unknown): Reading => {
+    const { attempt_num: assignment_num } = intent.payload;
+    const assignment = await store.read((reader) => assignmentOfNum(reader, assignment_num));
+    if (!assignment || assignment.ended) return;
+    const { outcome, incomplete } = await read(assignment).catch((error: unknown): Reading => {
       if (isTemporary(error)) throw error;
       const reason = (error as Problem).message;
       return { outcome: { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true } };
@@ -162,8 +162,8 @@ export class Outcomes {
     await store.write(async (tx) => {
       // In the same transaction, because the intent may be repeated.
       if (incomplete !== undefined)
-        await records.logError(tx, attempt.agent_id, intent.lane, 'output_incomplete', incomplete);
-      await this.#attempts.end(tx, attempt_num, outcome);
+        await records.logError(tx, assignment.agent_id, intent.lane, 'output_incomplete', incomplete);
+      await this.#assignments.end(tx, assignment_num, outcome);
       await outbox.complete(tx, intent);
     });
   }
@@ -194,35 +194,35 @@ export class Outcomes {
     }
   }
 
-  /** Ends the attempts that a session leaves open. An attempt whose output must be read stays open until it is. */
-  async #endAttempts(
+  /** Ends the assignments that a session leaves open. One whose output must be read stays open until it is. */
+  async #endAssignments(
     tx: Tx,
     { agent_id, session_id, status, message }: FactPayloads['session_ended'],
   ): Promise<void> {
-    const attempt = await openPlainAttempt(tx, session_id);
+    const assignment = await openPlainAssignment(tx, session_id);
     const session = await findSession(tx, session_id);
-    if (attempt) {
-      // The intent `collect` reads the output and then ends the attempt.
+    if (assignment) {
+      // The intent `collect` reads the output and then ends the assignment.
       if (status === 'completed') return;
-      if (message === START_INTERRUPTED) await this.#attempts.reassign(tx, attempt);
+      if (message === START_INTERRUPTED) await this.#assignments.reassign(tx, assignment);
       else {
         const why = session && (await lastErrorLines(tx, session));
-        await this.#attempts.end(
+        await this.#assignments.end(
           tx,
-          attempt.num,
+          assignment.num,
           withCause(toOutcome(session, status, message ?? null), why),
         );
       }
       return;
     }
     const agent = await findAgent(tx, agent_id);
-    for (const { num, prompt_id } of await openAttemptsOfAgent(tx, agent_id)) {
+    for (const { num, prompt_id } of await openAssignmentsOfAgent(tx, agent_id)) {
       if (prompt_id === null) continue;
       const prompt = agent && (await findPrompt(tx, agent.num, prompt_id));
       // A prompt that the agent's next session received was not lost with this session.
       const was_sent_here = prompt?.session_num === session?.num;
       const lost = !prompt || (was_sent_here && (prompt.state === 'sent' || prompt.state === 'lost'));
-      if (lost) await this.#attempts.end(tx, num, { kind: 'unknown', reason: UNKNOWN });
+      if (lost) await this.#assignments.end(tx, num, { kind: 'unknown', reason: UNKNOWN });
     }
     // The agent's next session receives the queued prompts.
     if (agent?.session_id !== session_id) return;
@@ -230,22 +230,22 @@ export class Outcomes {
   }
 
   /**
-   * Ends the attempts whose prompts the agent will not receive. The agent has not started work on them, so without an error
-   * (`error_text` null) they are assigned to it again.
+   * Ends the assignments whose prompts the agent will not receive. The agent has not started work on them, so without an error
+   * (`error_text` null) it gets them again.
    */
   async #endPrompts(tx: Tx, agent_id: string, error_text: string | null): Promise<void> {
     const agent = await findAgent(tx, agent_id);
     if (!agent) return;
-    for (const attempt of await openAttemptsOfAgent(tx, agent_id)) {
-      const { prompt_id } = attempt;
+    for (const assignment of await openAssignmentsOfAgent(tx, agent_id)) {
+      const { prompt_id } = assignment;
       const prompt = prompt_id === null ? undefined : await findPrompt(tx, agent.num, prompt_id);
       if (prompt?.state !== 'queued') continue;
       if (error_text === null) {
-        await this.#attempts.reassign(tx, attempt);
+        await this.#assignments.reassign(tx, assignment);
         continue;
       }
       await deletePrompt(tx, prompt.num);
-      await this.#attempts.end(tx, attempt.num, { kind: 'failed', error_text });
+      await this.#assignments.end(tx, assignment.num, { kind: 'failed', error_text });
     }
   }
 
@@ -253,12 +253,12 @@ export class Outcomes {
     tx: Tx,
     { session_id, prompt_id, stop_reason }: FactPayloads['turn_ended'],
   ): Promise<void> {
-    const attempt = await attemptOfPrompt(tx, prompt_id);
-    if (!attempt || attempt.ended) return;
+    const assignment = await assignmentOfPrompt(tx, prompt_id);
+    if (!assignment || assignment.ended) return;
     const outcome = cutTurns.get(stop_reason);
-    if (outcome) return this.#attempts.end(tx, attempt.num, outcome);
+    if (outcome) return this.#assignments.end(tx, assignment.num, outcome);
     const { outbox } = this.#core;
-    const turn = { attempt_num: attempt.num, prompt_id };
+    const turn = { attempt_num: assignment.num, prompt_id };
     const node_id = (await findSession(tx, session_id))?.node_id ?? '';
     if (stop_reason === 'end_turn') {
       await outbox.enqueue(tx, node_id, session_id, 'collect_message', turn);
@@ -270,9 +270,9 @@ export class Outcomes {
   }
 }
 
-/** The attempt for which the session of a plain agent was started, unless it has ended. */
-async function openPlainAttempt(reader: Reader, session_id: string): Promise<Attempt | undefined> {
-  const found = await attemptsOfSession(reader, session_id);
+/** The assignment for which the session of a plain agent was started, unless it has ended. */
+async function openPlainAssignment(reader: Reader, session_id: string): Promise<Assignment | undefined> {
+  const found = await assignmentsOfSession(reader, session_id);
   return found.findLast(({ ended, prompt_id }) => !ended && prompt_id === null);
 }
 
@@ -286,7 +286,7 @@ async function lastErrorLines(reader: Reader, { num: session_num, agent_num }: S
   return lines.slice(-limits.step_error_lines).join('\n').slice(-limits.step_error_excerpt_chars);
 }
 
-/** Adds the last lines of stderr, or the agent's last message, to the error of a failed attempt. */
+/** Adds the last lines of stderr, or the agent's last message, to the error of a failed assignment. */
 function withCause(outcome: Outcome, cause: string | null | undefined): Outcome {
   if (outcome.kind !== 'failed' || !cause) return outcome;
   return { ...outcome, error_text: `${outcome.error_text}: ${cause}`.slice(0, limits.step_error_chars_max) };

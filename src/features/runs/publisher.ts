@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { Tx } from '../../store/store.ts';
-import { agentsOfSteps } from './queries/attempts.ts';
+import { agentsOfSteps } from './queries/assignments.ts';
 import { insertRunEvents } from './queries/events.ts';
 import { type RunRow, runOfNum, toRun, updateRun } from './queries/runs.ts';
 import { type StepRow, toStep } from './queries/steps.ts';

@@ -10,7 +10,7 @@ import { humanActorId, memberActorId, parseUsername } from '../actors/rules/acto
 import { type AuditEvent, BY_OPERATOR } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import { memberKind, type StepSpec } from '../teams/rules/team.ts';
-import { agentsOfSteps } from './queries/attempts.ts';
+import { agentsOfSteps } from './queries/assignments.ts';
 import { findRun, parseSpec, type RunRow, toRun } from './queries/runs.ts';
 import { countSteps, findStep, insertSteps, listRunSteps, toStep, updateStep } from './queries/steps.ts';
 import { findOpenRun } from './queries/tasks.ts';
@@ -181,11 +181,9 @@ export async function stepsOfRun(reader: Reader, run: RunRow): Promise<Step[]> {
   );
 }
 
-/** The step as it is now; a command may have started a new attempt of the run. */
-async function requireStep(reader: Reader, { num, id }: RunRow, step_key: string): Promise<Step> {
-  const { attempt } = (await findRun(reader, id))!;
-  const agent_id = (await agentsOfSteps(reader, { num, attempt }, [step_key])).get(step_key);
-  return toStep((await findStep(reader, num, step_key))!, id, agent_id ?? null);
+async function requireStep(reader: Reader, run: RunRow, step_key: string): Promise<Step> {
+  const agents = await agentsOfSteps(reader, run, [step_key]);
+  return toStep((await findStep(reader, run.num, step_key))!, run.id, agents.get(step_key) ?? null);
 }
 
 /** The columns of a new step. */

@@ -31,7 +31,7 @@ export interface EventDetails {
 }
 
 /**
- * Carries out effects in the same transaction. For a restart, it is called twice: first with the run before its new attempt,
+ * Carries out effects in the same transaction. For a restart, it is called twice: first with the run before its next attempt,
  * for what must end, and then for what starts, even if nothing does.
  */
 export type ExecuteEffects = (tx: Tx, run: RunRow, effects: Effect[]) => Promise<void>;

@@ -3,7 +3,7 @@ import type { Reader } from '../../store/store.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
 import { findAgent, findSession } from '../agents/queries/agents.ts';
 import type { SessionEnvironment } from '../feature.ts';
-import { attemptsOfSession } from './queries/attempts.ts';
+import { assignmentsOfSession } from './queries/assignments.ts';
 import { runOfNum } from './queries/runs.ts';
 import { getInput } from './step-io.ts';
 
@@ -20,11 +20,11 @@ export async function getStepContext(reader: Reader, session_id: string): Promis
     SVC_ACTOR_ID: memberActorId(agent.member_id, run.team_id),
   };
   if (agent.protocol === 'acp') return { env, step_input: null };
-  const target = (await attemptsOfSession(reader, session_id)).findLast(({ ended }) => !ended)?.target;
-  if (!target) return { env, step_input: null };
-  if (target.kind === 'step') {
-    env.SVC_STEP_KEY = target.step_key;
-    env.SVC_STEP_ATTEMPT = String(target.attempt);
+  const work = (await assignmentsOfSession(reader, session_id)).findLast(({ ended }) => !ended)?.work;
+  if (!work) return { env, step_input: null };
+  if (work.kind === 'step') {
+    env.SVC_STEP_KEY = work.step_key;
+    env.SVC_STEP_ATTEMPT = String(work.attempt);
   }
-  return { env, step_input: JSON.stringify(await getInput(reader, run, target)) };
+  return { env, step_input: JSON.stringify(await getInput(reader, run, work)) };
 }

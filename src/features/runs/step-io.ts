@@ -5,7 +5,7 @@ import type { Reader } from '../../store/store.ts';
 import { limits } from './limits.ts';
 import { parsed, parseSpec, type RunRow } from './queries/runs.ts';
 import { findStep, listRunSteps, outputBytes } from './queries/steps.ts';
-import type { AttemptTarget } from './rules/graph.ts';
+import type { AssignedWork } from './rules/graph.ts';
 
 /** The content of `$SVC_STEP_INPUT` for a step. */
 export interface StepInput {
@@ -35,15 +35,9 @@ export interface RoundInput {
   steps: StepReport[];
 }
 
-/** The input of an attempt at a step or round. */
-export function getInput(
-  reader: Reader,
-  run: RunRow,
-  target: AttemptTarget,
-): Promise<StepInput | RoundInput> {
-  return target.kind === 'round'
-    ? roundInput(reader, run, target.round)
-    : stepInput(reader, run, target.step_key);
+/** The input of a step or round. */
+export function getInput(reader: Reader, run: RunRow, work: AssignedWork): Promise<StepInput | RoundInput> {
+  return work.kind === 'round' ? roundInput(reader, run, work.round) : stepInput(reader, run, work.step_key);
 }
 
 export async function stepInput(reader: Reader, run: RunRow, step_key: string): Promise<StepInput> {

@@ -1,7 +1,7 @@
 /** Steps, and the run itself, that begin or stop waiting for an answer while an event is applied to their run. */
 import type { Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
-import { agentsOfSteps } from './queries/attempts.ts';
+import { agentsOfSteps } from './queries/assignments.ts';
 import type { RunRow } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
 import { findRunWait } from './queries/waiting.ts';

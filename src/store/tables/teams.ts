@@ -110,13 +110,13 @@ export interface TeamsTables {
   };
   /** `step_num` depends on `needs_num`. */
   run_edges: { run_num: number; step_num: number; needs_num: number };
-  /** The attempts of steps, and the rounds of leaders, that agents were asked to do. */
+  /** Assignments: the attempts of steps, and the rounds of leaders, that agents are asked to do. */
   run_attempts: {
     num: Generated<number>;
     run_num: number;
     /** Empty for a round of the leader. */
     step_key: string;
-    /** Attempt of the step, or number of the leader's round; unique within the run's attempt. */
+    /** Attempt of the step, or number of the leader's round; unique within an attempt of the run. */
     attempt: number;
     run_attempt: number;
     member_id: string;
@@ -124,7 +124,7 @@ export interface TeamsTables {
     /** Null until the agent's process or turn starts. */
     session_id: string | null;
     prompt_id: string | null;
-    /** The attempt is finished; later results are ignored. */
+    /** It has an outcome; later ones are ignored. */
     over: Bool;
     created_at: number;
     started_at: number | null;

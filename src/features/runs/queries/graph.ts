@@ -209,7 +209,7 @@ function toState(row: StepRow): StepState {
     waits_for: row.waits_for,
     upstream_failed: row.upstream_failed === 1,
     attempt: row.attempt,
-    tries_since_resume: row.tries,
+    attempts_since_resume: row.tries,
     launched: row.launched === 1,
     error_text: row.error_text,
   };
@@ -234,7 +234,7 @@ function parseNeeds({ num, depends_on: json }: StepRow): string[] {
 
 /** The columns that a new state changes. */
 function stepChanges(before: StepRow, step: StepState, now: number) {
-  const { status, waits_for, attempt, tries_since_resume: tries, error_text } = step;
+  const { status, waits_for, attempt, attempts_since_resume: tries, error_text } = step;
   // The output of an earlier attempt is not shown with the next one.
   const fresh = status === 'pending' || (status === 'ready' && !step.launched);
   const started_at = status === 'running' ? (before.started_at ?? now) : before.started_at;

@@ -85,7 +85,7 @@ async function applyAttemptEvent(graph: RunGraph, event: AttemptEvent): Promise<
       return true;
     case 'step_failed':
       if (step.status === 'input_required') return keepWaiting(graph, step);
-      if (event.final !== true && step.tries_since_resume < step.max_attempts)
+      if (event.final !== true && step.attempts_since_resume < step.max_attempts)
         await tryAgain(graph, step, event.error_text);
       else await endStep(graph, step, 'failed', event.error_text);
       return true;
@@ -179,7 +179,7 @@ async function applyStepCommand(
     case 'resumeStep':
       must('input_required');
       end();
-      if (step.kind !== 'outside') await tryAgain(graph, { ...step, tries_since_resume: 0 }, null);
+      if (step.kind !== 'outside') await tryAgain(graph, { ...step, attempts_since_resume: 0 }, null);
       else
         await graph.putStep({
           ...(step.launched ? step : withNextAttempt(step)),
@@ -251,7 +251,7 @@ export async function reset(graph: RunGraph, which: (step: StepState) => boolean
     const cleared = {
       waits_for,
       upstream_failed: false,
-      tries_since_resume: 0,
+      attempts_since_resume: 0,
       launched: false,
       error_text: null,
     };
@@ -281,7 +281,7 @@ async function addStep(
     waits_for: needs.filter((need) => !isStepOver(need)).length,
     upstream_failed: needs.some((need) => isStepOver(need) && need.status !== 'completed'),
     attempt: 0,
-    tries_since_resume: 0,
+    attempts_since_resume: 0,
     launched: false,
     error_text: null,
   };
@@ -323,7 +323,7 @@ function withNextAttempt(step: StepState): StepState {
   return {
     ...step,
     attempt: step.attempt + 1,
-    tries_since_resume: step.tries_since_resume + 1,
+    attempts_since_resume: step.attempts_since_resume + 1,
     launched: true,
   };
 }

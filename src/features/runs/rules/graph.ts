@@ -31,10 +31,10 @@ export interface StepState {
   waits_for: number;
   /** A dependency ended without being completed. */
   upstream_failed: boolean;
-  /** Number of attempts so far. It never decreases, not even when the run restarts. */
+  /** The current attempt; 0 before the first. It never decreases, not even when the run restarts. */
   attempt: number;
-  /** Attempts since the step was last started or resumed; limited by `max_attempts`. */
-  tries_since_resume: number;
+  /** Number of attempts since the step was last reset or resumed; limited by `max_attempts`. */
+  attempts_since_resume: number;
   /** The current attempt was handed to the member and has not ended. */
   launched: boolean;
   error_text: string | null;
@@ -73,7 +73,7 @@ export interface RunGraph {
   size(): Promise<number>;
 }
 
-/** An event of a run, a step or an attempt. */
+/** An event of a run, an attempt of a step, or a round. */
 export type GraphEvent =
   | { kind: 'begun' }
   /** The attempt's process or turn has started. */
@@ -93,7 +93,7 @@ export type GraphEvent =
         | 'waits_for'
         | 'upstream_failed'
         | 'attempt'
-        | 'tries_since_resume'
+        | 'attempts_since_resume'
         | 'launched'
         | 'error_text'
       >;
@@ -121,12 +121,16 @@ export type RunCommand =
   | { kind: 'restartRun' };
 
 /**
- * The target of an attempt: a step, or a round of the leader. Numbers start at 1 and are unique within an attempt of the
- * run.
+ * What an agent is asked to do: an attempt of a step, or a round of the leader. Numbers start at 1 and are unique within an
+ * attempt of the run.
  */
-export type AttemptTarget =
-  | { kind: 'step'; step_key: string; attempt: number }
-  | { kind: 'round'; round: number };
+export type AssignedWork = StepAttempt | { kind: 'round'; round: number };
+
+export interface StepAttempt {
+  kind: 'step';
+  step_key: string;
+  attempt: number;
+}
 
 /** An action that must follow a change of the graph. */
 export type Effect =

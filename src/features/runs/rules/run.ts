@@ -38,6 +38,7 @@ export interface Run {
   /** Any JSON value; null if there is none (yet). */
   output: unknown;
   error: string | null;
+  /** The attempt of the run: 1, and one more after each restart. */
   attempt: number;
   version: number;
   /** Why a person should look at the run although it continues, or null. */
@@ -69,6 +70,7 @@ export interface Step {
   input: unknown;
   output: unknown;
   error_text: string | null;
+  /** The current attempt of the step; 0 before the first. */
   attempt: number;
   max_attempts: number;
   timeout_seconds: number | null;
@@ -92,6 +94,7 @@ export interface WaitingStep {
   member_id: string;
   /** The agent of the current attempt; null for a member without one. */
   agent_id: string | null;
+  /** The current attempt of the step. */
   attempt: number;
   question: string;
   waiting_since: string;

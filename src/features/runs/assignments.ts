@@ -1,8 +1,8 @@
 /**
- * The life of an attempt: it starts, and ends once, with an outcome that is applied to its run. Outcomes that arrive later are
- * ignored.
+ * The life of an assignment, which asks an agent to do an attempt of a step or a round of the leader. It starts, and ends once,
+ * with an outcome that is applied to its run. Outcomes that arrive later are ignored.
  *
- *     created ──▶ assigned to its agent ──▶ running ──▶ ended: completed │ failed │ unknown │ cancelled
+ *     created ──▶ given to its agent ──▶ running ──▶ ended: completed │ failed │ unknown │ cancelled
  *        ▲               │
  *        └── reassign ───┘
  */
@@ -16,22 +16,22 @@ import { findAgent, findSession } from '../agents/queries/agents.ts';
 import { endTurn } from '../conversations/driver.ts';
 import { deletePrompt, findPrompt } from '../conversations/queries.ts';
 import { limits } from './limits.ts';
-import { type Attempt, attemptOfNum, endAttempt, updateAttempt } from './queries/attempts.ts';
+import { type Assignment, assignmentOfNum, endAssignment, updateAssignment } from './queries/assignments.ts';
 import { runOfNum } from './queries/runs.ts';
 import { findStep, updateStep } from './queries/steps.ts';
-import type { AttemptTarget, GraphEvent } from './rules/graph.ts';
+import type { AssignedWork, GraphEvent, StepAttempt } from './rules/graph.ts';
 import { isStepOver } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
 import { hasOutputCapacity } from './step-io.ts';
 
-/** How an attempt ended. `output`: any JSON value. */
+/** How an assignment ended. `output`: any JSON value. */
 export type Outcome =
   | { kind: 'completed'; output: unknown }
   /** `final`: a retry would not help. */
   | { kind: 'failed'; error_text: string; final?: boolean }
   | { kind: 'unknown'; reason: string };
 
-export class Attempts {
+export class Assignments {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
   readonly #scheduler: Scheduler;
@@ -45,63 +45,60 @@ export class Attempts {
     this.#opened_at = core.clock.now();
   }
 
-  /** Records that the attempt's process or turn has started. Idempotent. */
-  async started(tx: Tx, attempt: Attempt): Promise<void> {
-    if (attempt.ended || attempt.started_at !== null) return;
+  /** Records that the agent's process or turn has started. Idempotent. */
+  async started(tx: Tx, assignment: Assignment): Promise<void> {
+    if (assignment.ended || assignment.started_at !== null) return;
     const now = this.#core.clock.now();
-    updateAttempt(tx, attempt.num, { started_at: now });
-    const { target, run_num } = attempt;
-    if (target.kind === 'round') return;
-    const timeout_seconds = (await findStep(tx, run_num, target.step_key))?.timeout_seconds ?? null;
+    updateAssignment(tx, assignment.num, { started_at: now });
+    const { work, run_num } = assignment;
+    if (work.kind === 'round') return;
+    const { step_key, attempt } = work;
+    const timeout_seconds = (await findStep(tx, run_num, step_key))?.timeout_seconds ?? null;
     if (timeout_seconds !== null)
-      await this.#setTimeout(tx, attempt, timeout_seconds, timeout_seconds * 1000);
-    const { step_key, attempt: number } = target;
-    await this.#apply(tx, attempt, { kind: 'step_running', step_key, attempt: number });
+      await this.#setTimeout(tx, assignment, timeout_seconds, timeout_seconds * 1000);
+    await this.#apply(tx, assignment, { kind: 'step_running', step_key, attempt });
   }
 
-  /** Records the outcome of the attempt. Only the first outcome counts. */
-  async end(tx: Tx, attempt_num: number, observed: Outcome): Promise<void> {
-    const attempt = await attemptOfNum(tx, attempt_num);
-    if (!attempt || attempt.ended) return;
-    await this.#markEnded(tx, attempt);
-    const outcome = await withinLimits(tx, attempt, observed);
-    const { target } = attempt;
+  /** Records the outcome of the assignment. Only the first outcome counts. */
+  async end(tx: Tx, assignment_num: number, observed: Outcome): Promise<void> {
+    const assignment = await assignmentOfNum(tx, assignment_num);
+    if (!assignment || assignment.ended) return;
+    await this.#markEnded(tx, assignment);
+    const outcome = await withinLimits(tx, assignment, observed);
+    const { work } = assignment;
     const output = outcome.kind === 'completed' ? outcome.output : null;
-    if (outcome.kind === 'completed' && target.kind === 'step' && (await isCurrent(tx, attempt))) {
-      await storeOutput(tx, attempt.run_num, target, output);
+    if (outcome.kind === 'completed' && work.kind === 'step' && (await isCurrent(tx, assignment))) {
+      await storeOutput(tx, assignment.run_num, work, output);
     }
     // The output of the last round is the output of the run.
-    await this.#apply(
-      tx,
-      attempt,
-      toGraphEvent(target, outcome),
-      target.kind === 'round' ? output : undefined,
-    );
+    const run_output = work.kind === 'round' ? output : undefined;
+    await this.#apply(tx, assignment, toGraphEvent(work, outcome), run_output);
   }
 
-  /** Gives an attempt to its agent again. Call this only if the agent has not started work on it, and will not. */
-  async reassign(tx: Tx, attempt: Attempt): Promise<void> {
-    const agent = await findAgent(tx, attempt.agent_id);
+  /** Gives an assignment to its agent again. Call this only if the agent has not started work on it, and will not. */
+  async reassign(tx: Tx, assignment: Assignment): Promise<void> {
+    const agent = await findAgent(tx, assignment.agent_id);
     if (!agent) return;
     const prompt =
-      attempt.prompt_id === null ? undefined : await findPrompt(tx, agent.num, attempt.prompt_id);
+      assignment.prompt_id === null ? undefined : await findPrompt(tx, agent.num, assignment.prompt_id);
     if (prompt) await deletePrompt(tx, prompt.num);
-    updateAttempt(tx, attempt.num, { session_id: null, prompt_id: null });
-    const payload = { attempt_num: attempt.num };
+    updateAssignment(tx, assignment.num, { session_id: null, prompt_id: null });
+    const payload = { attempt_num: assignment.num };
     await this.#core.outbox.enqueue(tx, agent.node_id, agent.id, 'prepare', payload);
   }
 
   /**
-   * Ends the attempt without an outcome, and stops its turn or process. An agent that speaks ACP keeps running, because it
-   * may receive other attempts of the run.
+   * Ends the assignment without an outcome, and stops the agent's turn or process. An agent that speaks ACP keeps running,
+   * because it may receive other assignments of the run.
    */
-  async cancel(tx: Tx, attempt: Attempt): Promise<void> {
-    if (attempt.ended) return;
-    await this.#markEnded(tx, attempt);
-    const agent = await findAgent(tx, attempt.agent_id);
+  async cancel(tx: Tx, assignment: Assignment): Promise<void> {
+    if (assignment.ended) return;
+    await this.#markEnded(tx, assignment);
+    const agent = await findAgent(tx, assignment.agent_id);
     if (!agent) return;
-    if (attempt.prompt_id !== null) await this.#endPrompt(tx, agent.num, agent.session_id, attempt.prompt_id);
-    else if (attempt.session_id !== null && agent.session_id === attempt.session_id) {
+    if (assignment.prompt_id !== null)
+      await this.#endPrompt(tx, agent.num, agent.session_id, assignment.prompt_id);
+    else if (assignment.session_id !== null && agent.session_id === assignment.session_id) {
       await this.stopAgent(tx, agent.id);
     }
   }
@@ -114,22 +111,22 @@ export class Attempts {
     await this.#lifecycle.enqueueStop(tx, row, SERVICE, sharedLimits.stop_grace_ms);
   }
 
-  /** Fails an attempt that exceeded the time limit of its step, unless it may have ended in time. */
-  async timedOut(tx: Tx, attempt_num: number, timeout_seconds: number): Promise<void> {
-    const attempt = await attemptOfNum(tx, attempt_num);
-    if (!attempt || attempt.ended) return;
-    const wait_ms = await this.#waitForEnd(tx, attempt);
+  /** Fails an assignment that exceeded the time limit of its step, unless it may have ended in time. */
+  async timedOut(tx: Tx, assignment_num: number, timeout_seconds: number): Promise<void> {
+    const assignment = await assignmentOfNum(tx, assignment_num);
+    if (!assignment || assignment.ended) return;
+    const wait_ms = await this.#waitForEnd(tx, assignment);
     if (wait_ms > 0) {
-      await this.#setTimeout(tx, attempt, timeout_seconds, wait_ms);
+      await this.#setTimeout(tx, assignment, timeout_seconds, wait_ms);
       return;
     }
     const error_text = `timed out after ${timeout_seconds} s`;
-    await this.cancel(tx, attempt);
-    await this.#apply(tx, attempt, toGraphEvent(attempt.target, { kind: 'failed', error_text }));
+    await this.cancel(tx, assignment);
+    await this.#apply(tx, assignment, toGraphEvent(assignment.work, { kind: 'failed', error_text }));
   }
 
   /** How long to wait, in ms, for an end that has not been processed; 0 if there can be none. */
-  async #waitForEnd(tx: Tx, { agent_id, session_id, started_at }: Attempt): Promise<number> {
+  async #waitForEnd(tx: Tx, { agent_id, session_id, started_at }: Assignment): Promise<number> {
     // Its node cannot report it now.
     if ((await findAgent(tx, agent_id))?.stale_since != null) return sharedLimits.node_suspect_ms;
     // Only the output has not been read.
@@ -143,17 +140,18 @@ export class Attempts {
   }
 
   /** `output`: the run's output if the event completes the run. */
-  async #apply(tx: Tx, attempt: Attempt, event: GraphEvent, output?: unknown): Promise<void> {
-    if (await isCurrent(tx, attempt)) await this.#scheduler.apply(tx, attempt.run_num, event, { output });
+  async #apply(tx: Tx, assignment: Assignment, event: GraphEvent, output?: unknown): Promise<void> {
+    if (await isCurrent(tx, assignment))
+      await this.#scheduler.apply(tx, assignment.run_num, event, { output });
   }
 
-  async #setTimeout(tx: Tx, { num }: Attempt, timeout_seconds: number, wait_ms: number): Promise<void> {
+  async #setTimeout(tx: Tx, { num }: Assignment, timeout_seconds: number, wait_ms: number): Promise<void> {
     const due_at = this.#core.clock.now() + wait_ms;
     await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
   }
 
-  async #markEnded(tx: Tx, { num }: Attempt): Promise<void> {
-    endAttempt(tx, num, this.#core.clock.now());
+  async #markEnded(tx: Tx, { num }: Assignment): Promise<void> {
+    endAssignment(tx, num, this.#core.clock.now());
     await this.#core.timers.clear(tx, 'step_timeout', String(num));
   }
 
@@ -169,27 +167,26 @@ export class Attempts {
   }
 }
 
-/** False if the run was restarted since. A restart removes added steps and numbers attempts from the beginning. */
-async function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): Promise<boolean> {
+/** False if the run was restarted since: a restart may reuse the numbers of attempts, because it removes added steps. */
+async function isCurrent(reader: Reader, { run_num, run_attempt }: Assignment): Promise<boolean> {
   return (await runOfNum(reader, run_num))?.attempt === run_attempt;
 }
 
 /** The outcome, or a failure if the run has no room for the output of the step. */
 async function withinLimits(
   reader: Reader,
-  { run_num, target }: Attempt,
+  { run_num, work }: Assignment,
   outcome: Outcome,
 ): Promise<Outcome> {
-  if (outcome.kind !== 'completed' || target.kind === 'round') return outcome;
-  if (await hasOutputCapacity(reader, run_num, target.step_key, JSON.stringify(outcome.output)))
-    return outcome;
+  if (outcome.kind !== 'completed' || work.kind === 'round') return outcome;
+  if (await hasOutputCapacity(reader, run_num, work.step_key, JSON.stringify(outcome.output))) return outcome;
   return { kind: 'failed', error_text: problems.outputsTooLarge().message, final: true };
 }
 
 async function storeOutput(
   tx: Tx,
   run_num: number,
-  { step_key, attempt }: Extract<AttemptTarget, { kind: 'step' }>,
+  { step_key, attempt }: StepAttempt,
   output: unknown,
 ): Promise<void> {
   const step = await findStep(tx, run_num, step_key);
@@ -198,14 +195,14 @@ async function storeOutput(
   updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }
 
-function toGraphEvent(target: AttemptTarget, outcome: Outcome): GraphEvent {
-  if (target.kind === 'round') {
-    const { round } = target;
+function toGraphEvent(work: AssignedWork, outcome: Outcome): GraphEvent {
+  if (work.kind === 'round') {
+    const { round } = work;
     if (outcome.kind === 'completed') return { kind: 'round_ended', round };
     const reason = outcome.kind === 'failed' ? outcome.error_text : outcome.reason;
     return { kind: 'round_unknown', round, reason: `the leader: ${reason}` };
   }
-  const { step_key, attempt } = target;
+  const { step_key, attempt } = work;
   switch (outcome.kind) {
     case 'completed':
       return { kind: 'step_completed', step_key, attempt };
