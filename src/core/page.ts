@@ -13,6 +13,11 @@ export interface Page<T> {
   next_cursor?: string;
 }
 
+/** Whether the client asks for a page. Other clients get a plain array. */
+export function isPaged({ limit, cursor }: PageRequest): boolean {
+  return limit !== undefined || cursor !== undefined;
+}
+
 type Key = string | number;
 interface KeyTypes {
   number: number;

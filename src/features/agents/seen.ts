@@ -1,6 +1,6 @@
 /** How far people have read the logs of agents. Each person has their own marks, which nobody else sees. */
 import { limits } from '../../base/limits.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AgentCore } from './core.ts';
@@ -22,7 +22,7 @@ export class SeenMarks {
   /** The caller's marks on agents that they may see, oldest agent first. Agents of which they saw nothing are left out. */
   list(caller: Caller, request: PageRequest): Promise<Page<SeenMark>> {
     authorize(caller, 'agents.list');
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const limit = request.limit ?? limits.page_items_default;
     const after_num = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read(async (reader) => {

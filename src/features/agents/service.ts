@@ -14,7 +14,7 @@ import type {
   Folders,
   FoundFiles,
 } from '../../core/node.ts';
-import { type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import { isInterrupted, isUnreachable, problems } from '../../core/problem.ts';
 import type { Session } from '../../core/session.ts';
@@ -85,7 +85,7 @@ export class Agents {
   /** Newest first. Without a page request, at most `plain_list_items_max`, with a cursor for the rest. */
   list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
     authorize(caller, 'agents.list');
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const { page_items_default, plain_list_items_max } = sharedLimits;
     const limit = request.limit ?? (paged ? page_items_default : plain_list_items_max);
     const { label = [], q = '', ...exact } = filter;
@@ -401,7 +401,7 @@ export class Agents {
   /** Newest first. Without a page request: all of them. */
   sessions(caller: Caller, agent_id: string, request: PageRequest): Promise<Page<Session>> {
     const limit = request.limit ?? sharedLimits.page_items_default;
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const before_number = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read(async (reader) => {
       const row = await this.#core.records.find(reader, caller, 'agent.read', agent_id);

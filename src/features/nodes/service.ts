@@ -8,7 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
 import { MAIN_NODE } from '../../core/node.ts';
-import { type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
 import { problems } from '../../core/problem.ts';
 import type { Feed } from '../../events/feed.ts';
 import { isAllowedAddress, isHostName, parseTarget } from '../../link/plane/target.ts';
@@ -137,7 +137,7 @@ export class Registry {
 
   /** Registered nodes, newest first. */
   list(request: PageRequest): Promise<Page<NodeRecord>> {
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const limit = request.limit ?? limits.page_items_default;
     const [created_at, id] = readCursor(request.cursor, 'number', 'string') ?? [];
     const before = created_at !== undefined && id !== undefined ? { created_at, id } : undefined;

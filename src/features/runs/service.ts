@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
@@ -90,7 +90,7 @@ export class Runs {
     request: PageRequest,
   ): Promise<Page<Run>> {
     const limit = request.limit ?? limits.page_items_default;
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read(async (reader) => {
       const { num: team_num } = await requireTeam(reader, caller, 'team.read', team_id);
@@ -111,7 +111,7 @@ export class Runs {
     request: PageRequest,
   ): Promise<Page<ListedRun>> {
     authorize(caller, 'teams.list');
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const limit = request.limit ?? (paged ? limits.page_items_default : limits.plain_list_items_max);
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read(async (reader) => {
@@ -123,7 +123,7 @@ export class Runs {
   /** The steps that wait for an answer, the longest wait first. Without `limit` and `cursor`: all of them. */
   waitingSteps(caller: Caller, request: PageRequest): Promise<Page<WaitingStep>> {
     authorize(caller, 'teams.list');
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const limit = request.limit ?? limits.page_items_default;
     const after = readCursor(request.cursor, 'number', 'number');
     return this.#options.store.read(async (reader) => {
@@ -138,7 +138,7 @@ export class Runs {
   /** The runs that wait for a person without such a step, the longest wait first. Pages as in `waitingSteps`. */
   waitingRuns(caller: Caller, request: PageRequest): Promise<Page<WaitingRun>> {
     authorize(caller, 'teams.list');
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const limit = request.limit ?? limits.page_items_default;
     const after = readCursor(request.cursor, 'number', 'number');
     return this.#options.store.read(async (reader) => {

@@ -7,7 +7,7 @@ import { collectStrings } from '../../acp/search-text.ts';
 import type { Clock } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Feed } from '../../events/feed.ts';
 import { followRows } from '../../events/follow-rows.ts';
@@ -101,7 +101,7 @@ export class Messages {
     request: PageRequest,
   ): Promise<Page<Message>> {
     const { page_items_default, plain_list_items_max } = sharedLimits;
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const limit = request.limit ?? (paged ? page_items_default : plain_list_items_max);
     const last_num = readCursor(request.cursor, 'number')?.[0];
     const position =

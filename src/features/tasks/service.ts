@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import { differs } from '../../core/changes.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { problems } from '../../core/problem.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
@@ -67,7 +67,7 @@ export class Tasks {
     request: PageRequest,
   ): Promise<Page<Task>> {
     const limit = request.limit ?? limits.page_items_default;
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read(async (reader) => {
       const { num: team_num } = await requireTeam(reader, caller, 'team.read', team_id);

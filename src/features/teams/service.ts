@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import { MAIN_NODE } from '../../core/node.ts';
-import { type Page, type PageRequest, pageOfRows, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, pageOfRows, readCursor } from '../../core/page.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
@@ -73,7 +73,7 @@ export class Teams {
   list(caller: Caller, request: PageRequest): Promise<Page<Team>> {
     authorize(caller, 'teams.list');
     const limit = request.limit ?? limits.page_items_default;
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read(async (reader) => {
       const rows = await listTeams(reader, {

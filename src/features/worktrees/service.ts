@@ -4,7 +4,7 @@
  */
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import { problems } from '../../core/problem.ts';
 import { agentResource } from '../../store/resources.ts';
@@ -48,7 +48,7 @@ export class Worktrees {
     request: PageRequest,
   ): Promise<Page<WorktreeRecord>> {
     authorize(caller, 'agents.list');
-    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const paged = isPaged(request);
     const limit = paged ? (request.limit ?? sharedLimits.page_items_default) : Number.MAX_SAFE_INTEGER - 1;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read(async (reader) => {
