@@ -12,7 +12,7 @@ import { liveAgentsOfRun, markStoppedByRun } from '../agents/queries/run-agents.
 import type { RunEnd } from '../agents/rules.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
 import type { Assignments } from './assignments.ts';
-import { runsMemberAgent } from './participants.ts';
+import { isAgentOfMember } from './participants.ts';
 import { findAssignment, hasAssignments, insertAssignment } from './queries/assignments.ts';
 import { parseSpec, type RunRow } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
@@ -49,10 +49,10 @@ export class Dispatcher {
   async #execute(tx: Tx, run: RunRow, effect: Effect): Promise<void> {
     switch (effect.kind) {
       case 'launch':
-        await this.#launch(tx, run, { ...effect, kind: 'step' });
+        await this.#assign(tx, run, { ...effect, kind: 'step' });
         break;
       case 'start_round':
-        await this.#launch(tx, run, { ...effect, kind: 'round' });
+        await this.#assign(tx, run, { ...effect, kind: 'round' });
         break;
       case 'end_attempt':
         await this.#cancel(tx, run, { ...effect, kind: 'step' });
@@ -66,7 +66,7 @@ export class Dispatcher {
     }
   }
 
-  async #launch(tx: Tx, run: RunRow, work: AssignedWork): Promise<void> {
+  async #assign(tx: Tx, run: RunRow, work: AssignedWork): Promise<void> {
     const { members, leader_member_id } = parseSpec(run);
     const member_id =
       work.kind === 'step' ? (await findStep(tx, run.num, work.step_key))!.member_id : leader_member_id!;
@@ -87,7 +87,7 @@ export class Dispatcher {
     // A run that began before an upgrade continues with its existing agents.
     const earlier = idFrom('agt', ...parts);
     const row = await findAgent(tx, earlier);
-    return row && runsMemberAgent(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
+    return row && isAgentOfMember(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
   }
 
   async #cancel(tx: Tx, run: RunRow, work: AssignedWork): Promise<void> {

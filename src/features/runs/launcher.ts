@@ -27,7 +27,7 @@ import { teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import type { Assignments } from './assignments.ts';
 import { limits } from './limits.ts';
-import { runsMemberAgent } from './participants.ts';
+import { isAgentOfMember } from './participants.ts';
 import {
   type Assignment,
   assignmentOfNum,
@@ -143,38 +143,34 @@ export class Launcher {
     if (!launch) return;
     const { assignment, run, member } = launch;
     const row = launch.agent ?? (await this.#insertAgent(tx, launch, request, worktree));
-    const acp = memberKind(member) === 'acp';
-    if (!acp) assertInputFits(await getInput(tx, run, assignment.work));
-    const prompt_id = acp ? newId('prm') : null;
-    const needs_session = !isLive(row);
-    if (prompt_id !== null) {
-      const actor_id = memberActorId(member.member_id, run.team_id);
-      const mail = await this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
-      const first = needs_session || !(await hasReceivedAssignment(tx, row.session_id!));
-      const texts = [
-        await buildPrompt(
-          tx,
-          launch,
-          this.#core.actor_calls ? this.#core.extensions.actorHelp() : null,
-          first,
-        ),
-        mail,
-      ].filter((text) => text !== null);
-      const content = [{ type: 'text', text: texts.join('\n\n') }];
-      const { created_by } = run;
-      await queuePrompt(tx, row.num, {
-        id: prompt_id,
-        content,
-        created_by,
-        created_at: this.#core.clock.now(),
-      });
-    }
-    updateAssignment(tx, assignment.num, { prompt_id });
-    if (needs_session) {
+    const is_acp = memberKind(member) === 'acp';
+    if (is_acp) updateAssignment(tx, assignment.num, { prompt_id: await this.#queuePrompt(tx, launch, row) });
+    else assertInputFits(await getInput(tx, run, assignment.work));
+    if (isLive(row)) await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
+    else {
       const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE);
-      if (!acp) updateAssignment(tx, assignment.num, { session_id });
-    } else await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
+      if (!is_acp) updateAssignment(tx, assignment.num, { session_id });
+    }
     await this.#core.records.publish(tx, row.id);
+  }
+
+  /** Queues the prompt for the assignment, with the mail that the agent has not received. Returns its id. */
+  async #queuePrompt(tx: Tx, launch: Launch, row: AgentRow): Promise<string> {
+    const { extensions, actor_calls, clock } = this.#core;
+    const { run, member } = launch;
+    const prompt_id = newId('prm');
+    const actor_id = memberActorId(member.member_id, run.team_id);
+    const mail = await extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
+    const is_first = !isLive(row) || !(await hasReceivedAssignment(tx, row.session_id!));
+    const help = actor_calls ? extensions.actorHelp() : null;
+    const prompt = await buildPrompt(tx, launch, help, is_first);
+    await queuePrompt(tx, row.num, {
+      id: prompt_id,
+      content: [{ type: 'text', text: mail === null ? prompt : `${prompt}\n\n${mail}` }],
+      created_by: run.created_by,
+      created_at: clock.now(),
+    });
+    return prompt_id;
   }
 
   async #insertAgent(
@@ -204,7 +200,7 @@ async function findLaunch(reader: Reader, assignment_num: number): Promise<Launc
   const team_name = (await teamOfNum(reader, run.team_num))!.name;
   const agent = (await findAgent(reader, assignment.agent_id)) ?? null;
   // A node can report an agent with any id, so this one may not belong to the member.
-  if (agent && !runsMemberAgent(agent, run, member))
+  if (agent && !isAgentOfMember(agent, run, member))
     throw invalid(`agent ${agent.id} is not an agent of this member`);
   return { assignment, run, spec, member, team_name, agent };
 }

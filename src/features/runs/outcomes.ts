@@ -77,14 +77,11 @@ export class Outcomes {
         const assignment = await openPlainAssignment(tx, session_id);
         const failed = { kind: 'failed', error_text: error } as const;
         if (assignment) await this.#assignments.end(tx, assignment.num, failed);
-        await this.#endPrompts(tx, agent_id, error);
+        await this.#endQueued(tx, agent_id, error);
       },
-      session_ended: async (tx, { payload }) => {
-        await this.#showWaiting(tx, payload.agent_id, null);
-        await this.#endAssignments(tx, payload);
-      },
+      session_ended: (tx, { payload }) => this.#sessionEnded(tx, payload),
       acp_failed: (tx, { payload: { agent_id, error } }) =>
-        this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
+        this.#endQueued(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
       acp_waits: (tx, { payload: { agent_id, reason } }) => this.#showWaiting(tx, agent_id, reason),
       session_ready: (tx, { payload: { agent_id } }) => this.#showWaiting(tx, agent_id, null),
       turn_began: async (tx, { payload: { session_id, prompt_id } }) => {
@@ -116,7 +113,7 @@ export class Outcomes {
     return {
       collect: async (intent) => {
         const { lane: session_id, node_id } = intent;
-        await this.#end(intent, async ({ agent_id }) => {
+        await this.#endAfterReading(intent, async ({ agent_id }) => {
           const left = await this.#stepOutput(node_id, session_id);
           if (left) return { outcome: { kind: 'completed', output: readOutput(left) } };
           const { bytes, missing } = await lastStdout(this.#core.events, agent_id, session_id);
@@ -129,7 +126,7 @@ export class Outcomes {
       },
       collect_message: async (intent) => {
         const { prompt_id } = intent.payload;
-        await this.#end(intent, async ({ agent_id }) => {
+        await this.#endAfterReading(intent, async ({ agent_id }) => {
           const output = await lastMessage(this.#core.events, agent_id, prompt_id);
           return { outcome: { kind: 'completed', output } };
         });
@@ -137,7 +134,7 @@ export class Outcomes {
       },
       collect_failure: async (intent) => {
         const { prompt_id, error_text } = intent.payload;
-        await this.#end(intent, async ({ agent_id }) => {
+        await this.#endAfterReading(intent, async ({ agent_id }) => {
           const message = await lastMessage(this.#core.events, agent_id, prompt_id);
           return { outcome: withCause({ kind: 'failed', error_text }, message && excerpt(message)) };
         });
@@ -146,7 +143,7 @@ export class Outcomes {
   }
 
   /** Ends an assignment whose output must be read first. If the output can never be read, it fails. */
-  async #end(
+  async #endAfterReading(
     intent: Intent<'collect' | 'collect_message' | 'collect_failure'>,
     read: (assignment: Assignment) => Promise<Reading>,
   ): Promise<void> {
@@ -194,28 +191,34 @@ export class Outcomes {
     }
   }
 
-  /** Ends the assignments that a session leaves open. One whose output must be read stays open until it is. */
-  async #endAssignments(
+  async #sessionEnded(tx: Tx, end: FactPayloads['session_ended']): Promise<void> {
+    await this.#showWaiting(tx, end.agent_id, null);
+    const assignment = await openPlainAssignment(tx, end.session_id);
+    if (assignment) await this.#endPlain(tx, assignment, end);
+    else await this.#endPrompted(tx, end);
+  }
+
+  /** Ends the assignment of a plain agent's session. */
+  async #endPlain(
     tx: Tx,
-    { agent_id, session_id, status, message }: FactPayloads['session_ended'],
+    assignment: Assignment,
+    { session_id, status, message = null }: FactPayloads['session_ended'],
   ): Promise<void> {
-    const assignment = await openPlainAssignment(tx, session_id);
+    // The intent `collect` reads the output and then ends the assignment.
+    if (status === 'completed') return;
+    if (message === START_INTERRUPTED) return this.#assignments.reassign(tx, assignment);
     const session = await findSession(tx, session_id);
-    if (assignment) {
-      // The intent `collect` reads the output and then ends the assignment.
-      if (status === 'completed') return;
-      if (message === START_INTERRUPTED) await this.#assignments.reassign(tx, assignment);
-      else {
-        const why = session && (await lastErrorLines(tx, session));
-        await this.#assignments.end(
-          tx,
-          assignment.num,
-          withCause(toOutcome(session, status, message ?? null), why),
-        );
-      }
-      return;
-    }
+    const cause = session && (await lastErrorLines(tx, session));
+    await this.#assignments.end(tx, assignment.num, withCause(toOutcome(session, status, message), cause));
+  }
+
+  /** Ends the assignments whose prompts the session has received, or that no later session will receive. */
+  async #endPrompted(
+    tx: Tx,
+    { agent_id, session_id, message }: FactPayloads['session_ended'],
+  ): Promise<void> {
     const agent = await findAgent(tx, agent_id);
+    const session = await findSession(tx, session_id);
     for (const { num, prompt_id } of await openAssignmentsOfAgent(tx, agent_id)) {
       if (prompt_id === null) continue;
       const prompt = agent && (await findPrompt(tx, agent.num, prompt_id));
@@ -226,14 +229,14 @@ export class Outcomes {
     }
     // The agent's next session receives the queued prompts.
     if (agent?.session_id !== session_id) return;
-    await this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
+    await this.#endQueued(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
   }
 
   /**
    * Ends the assignments whose prompts the agent will not receive. The agent has not started work on them, so without an error
    * (`error_text` null) it gets them again.
    */
-  async #endPrompts(tx: Tx, agent_id: string, error_text: string | null): Promise<void> {
+  async #endQueued(tx: Tx, agent_id: string, error_text: string | null): Promise<void> {
     const agent = await findAgent(tx, agent_id);
     if (!agent) return;
     for (const assignment of await openAssignmentsOfAgent(tx, agent_id)) {

@@ -27,10 +27,13 @@ export async function participantsOfAgent(
 }
 
 /** Whether a run created this agent for the member, on the member's node. */
-export function runsMemberAgent(agent: AgentRow, run: RunRow, { member_id, agent: given }: Member): boolean {
-  const { team_num, run_num, node_id } = agent;
-  const is_of_run = team_num === run.team_num && run_num === run.num && agent.member_id === member_id;
-  return is_of_run && node_id === given?.node_id;
+export function isAgentOfMember(agent: AgentRow, run: RunRow, member: Member): boolean {
+  return (
+    agent.team_num === run.team_num &&
+    agent.run_num === run.num &&
+    agent.member_id === member.member_id &&
+    agent.node_id === member.agent?.node_id
+  );
 }
 
 /** The end of a completed run stops its agents, which is not a cancellation to the people who read the run. */

@@ -87,8 +87,8 @@ export class RunPublisher {
   }
 
   async #publishSteps(tx: Tx, run: RunRow, steps: readonly StepRow[]): Promise<void> {
-    const taken = steps.filter(({ kind }) => kind !== 'outside').map(({ step_key }) => step_key);
-    const agents = await agentsOfSteps(tx, run, taken);
+    const of_agents = steps.filter(({ kind }) => kind !== 'outside').map(({ step_key }) => step_key);
+    const agents = await agentsOfSteps(tx, run, of_agents);
     const records = steps.map((step) => toStep(step, run.id, agents.get(step.step_key) ?? null));
     await this.#append(tx, run, 'step', records);
   }

@@ -72,13 +72,12 @@ export class Scheduler {
     const adds_steps = event.kind === 'begun' || event.kind === 'step_added';
     const changes = recordChanges(graph, waits, adds_steps);
     const effects = await advance(graph, event, limits.run_plain_steps_max);
-    const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
+    const command = event.kind === 'run_command' ? event.command.kind : null;
+    const restarts = command === 'restartRun';
     if (restarts) await this.#restart(tx, before, effects);
     else if (effects.length > 0) await this.#execute(tx, await readAgain(tx, before), effects);
     const ended = effects.find((effect) => effect.kind === 'run_ended');
     if (ended?.status === 'completed') await this.#complete(tx, before, output);
-    const continues =
-      event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
     // Effects change the run and its steps too.
     const has_effects = restarts || effects.length > 0;
     const keys = [...changes.steps];
@@ -88,11 +87,14 @@ export class Scheduler {
       has_effects ? await findSteps(tx, before.num, keys) : keys.map(graph.row),
       before,
     );
-    if (ended || continues || event.kind === 'begun') await this.#recordFact(tx, after);
+    const begins = event.kind === 'begun' || command === 'resumeRun' || restarts;
+    if (begins || ended) await this.#recordRunChanged(tx, after);
     else if (changes.progressed)
       await this.#options.facts.record(tx, 'run_progressed', after.id, { run_id: after.id });
-    const names = (kind: GraphEvent['kind']) => (event.kind === kind ? (answered_by ?? null) : null);
-    await waits.finish(after, this.#options, { step: names('step_command'), run: names('run_command') });
+    await waits.finish(after, this.#options, {
+      step: event.kind === 'step_command' ? (answered_by ?? null) : null,
+      run: event.kind === 'run_command' ? (answered_by ?? null) : null,
+    });
   }
 
   async #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): Promise<void> {
@@ -115,7 +117,7 @@ export class Scheduler {
     updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
   }
 
-  async #recordFact(tx: Tx, { id, status, attempt }: RunRow): Promise<void> {
+  async #recordRunChanged(tx: Tx, { id, status, attempt }: RunRow): Promise<void> {
     await this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
   }
 }

@@ -14,7 +14,7 @@ import { reviewSummary } from './run-board.ts';
 import { listQuestions, type Question } from './run-lines.ts';
 import { RunState, type RunView } from './run-state.ts';
 
-export class RunChanges implements RunView {
+export class RunLog implements RunView {
   readonly #io: Io;
   readonly #plane: Pick<Api, 'url'>;
   readonly #json: boolean;

@@ -7,7 +7,7 @@ import { printStatus } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { onConnectionChange } from '../../agents/commands/follow.ts';
 import { isRunOver, type Run, type Step } from '../rules/run.ts';
-import { RunChanges } from './run-changes.ts';
+import { RunLog } from './run-log.ts';
 import { watchReviews } from './run-reviews.ts';
 import { RunTable } from './run-table.ts';
 
@@ -30,7 +30,7 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
   const in_place = Boolean(io.stdout.isTTY) && io.env.TERM !== 'dumb' && !options.json;
   const view = in_place
     ? new RunTable(io, await formatTitle(api, run), run, await api.call('listSteps', { params }))
-    : new RunChanges(io, api, run, options.json ?? false);
+    : new RunLog(io, api, run, options.json ?? false);
   const reviews_done = watchReviews(api.withSignal(signal), run.id, signal, (waiting) =>
     view.reviews(waiting),
   );

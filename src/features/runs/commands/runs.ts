@@ -18,7 +18,7 @@ import { printable } from '../../../cli/terminal.ts';
 import { each } from '../../agents/commands/each.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
 import { type RunStatus, runTitle } from '../rules/run.ts';
-import { addRunChanges, changeColumns, memberChanges } from './run-diffs.ts';
+import { addRunChanges, changeColumns, memberChanges } from './run-changes.ts';
 import { formatElapsed, stepColumns, waitingRunColumns } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 
