@@ -73,36 +73,37 @@ type AttemptEvent = Extract<GraphEvent, { attempt: number }>;
 async function applyAttemptEvent(graph: RunGraph, event: AttemptEvent): Promise<boolean> {
   const step = await graph.step(event.step_key);
   if (!step?.launched || step.attempt !== event.attempt || isStepOver(step)) return false;
-  switch (event.kind) {
-    case 'step_running':
-      if (step.status !== 'ready') return false;
-      await graph.putStep({ ...step, status: 'running' });
-      return true;
-    case 'step_completed':
-      // Its member is waiting for input, and the end of its turn or process is not that input.
-      if (step.status === 'input_required') return keepWaiting(graph, step);
-      await endStep(graph, step, 'completed', null);
-      return true;
-    case 'step_failed':
-      if (step.status === 'input_required') return keepWaiting(graph, step);
-      if (event.final !== true && step.attempts_since_resume < step.max_attempts)
-        await tryAgain(graph, step, event.error_text);
-      else await endStep(graph, step, 'failed', event.error_text);
-      return true;
-    case 'step_unknown':
-      if (step.status === 'input_required') return keepWaiting(graph, step);
-      await graph.putStep({ ...step, status: 'input_required', launched: false, error_text: event.reason });
-      return true;
-  }
-}
-
-/** The attempt has ended, but the step still waits for input. */
-async function keepWaiting(graph: RunGraph, step: StepState): Promise<boolean> {
-  await graph.putStep({ ...step, launched: false });
+  if (event.kind === 'step_running') {
+    if (step.status !== 'ready') return false;
+    await graph.putStep({ ...step, status: 'running' });
+  } else if (step.status === 'input_required') {
+    // Its member is waiting for input, and the end of its turn or process is not that input.
+    await graph.putStep({ ...step, launched: false });
+  } else await endAttempt(graph, step, event);
   return true;
 }
 
-async function tryAgain(graph: RunGraph, step: StepState, error_text: string | null): Promise<void> {
+function endAttempt(
+  graph: RunGraph,
+  step: StepState,
+  event: Exclude<AttemptEvent, { kind: 'step_running' }>,
+): Promise<void> {
+  switch (event.kind) {
+    case 'step_completed':
+      return endStep(graph, step, 'completed', null);
+    case 'step_failed': {
+      const may_retry = event.final !== true && step.attempts_since_resume < step.max_attempts;
+      return may_retry
+        ? makeReady(graph, step, event.error_text)
+        : endStep(graph, step, 'failed', event.error_text);
+    }
+    case 'step_unknown':
+      return graph.putStep({ ...step, status: 'input_required', launched: false, error_text: event.reason });
+  }
+}
+
+/** Ready for its next attempt. `error_text`: why the last one failed. */
+async function makeReady(graph: RunGraph, step: StepState, error_text: string | null): Promise<void> {
   await graph.putStep({ ...step, status: 'ready', launched: false, error_text });
 }
 
@@ -179,7 +180,7 @@ async function applyStepCommand(
     case 'resumeStep':
       must('input_required');
       end();
-      if (step.kind !== 'outside') await tryAgain(graph, { ...step, attempts_since_resume: 0 }, null);
+      if (step.kind !== 'outside') await makeReady(graph, { ...step, attempts_since_resume: 0 }, null);
       else
         await graph.putStep({
           ...(step.launched ? step : withNextAttempt(step)),
@@ -328,7 +329,7 @@ function withNextAttempt(step: StepState): StepState {
   };
 }
 
-/** Call this if no step can continue. Ends the run, prompts its leader for the next round, or waits for input. */
+/** Ends the run, prompts its leader for the next round, or waits for input, if no step can continue. */
 async function conclude(graph: RunGraph, effects: Effect[]): Promise<void> {
   const run = graph.run();
   const tally = await graph.tally();
