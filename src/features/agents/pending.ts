@@ -20,6 +20,7 @@ import {
   problems,
 } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import { NotYet } from '../../work/failures.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
@@ -243,9 +244,9 @@ export class Pending {
   async #begin(tx: Tx, row: AgentRow): Promise<number | null> {
     const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
     const is_live = isLive(row);
-    if (this.#core.deleting.has(row.id)) throw new Error(`the agent ${row.id} is being deleted`);
+    if (this.#core.deleting.has(row.id)) throw new NotYet(`the agent ${row.id} is being deleted`);
     if (is_live && (await this.#lifecycle.isUnanswered(tx, row, 'stop'))) {
-      throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
+      throw new NotYet(`the stop of ${row.session_id} has not been carried out yet`);
     }
     if (is_live && kind === 'restart') {
       const intent_id = await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);

@@ -9,6 +9,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
 import { explainRefusal, invalid, isTemporary, type Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import { NotYet } from '../../work/failures.ts';
 import type { Intent } from '../../work/outbox.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
@@ -104,8 +105,7 @@ export class Launcher {
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);
     await this.#lifecycle.stopAndWait(find, SERVICE, sharedLimits.stop_grace_ms).catch(ignoreNotRunning);
     const is_still_live = await store.read(async (reader) => isLive(await find(reader)));
-    // This is not a Problem, so the outbox tries again later.
-    if (is_still_live) throw new Error(`session ${agent.session_id} has not ended yet`);
+    if (is_still_live) throw new NotYet(`session ${agent.session_id} has not ended yet`);
   }
 
   /** If the member uses a worktree, all its agents in a run share it. */
