@@ -123,14 +123,12 @@ export function isFault(error: unknown): boolean {
   return !(error instanceof Problem) || error.is_of_store;
 }
 
+/** The kinds of problems that may pass. All others say something about the request, so they are its outcome. */
+const temporaryKinds: readonly ProblemKind[] = ['unavailable', 'bad_gateway', 'rate_limited'];
+
 /** Whether the same work may succeed later, so that it stays queued. Any other error is its outcome. */
 export function isTemporary(error: unknown): boolean {
-  return isFault(error) || isUnreachable(error) || isInterrupted(error) || isHeld(error);
-}
-
-/** Whether the work waits until agents may start again. */
-function isHeld(error: unknown): boolean {
-  return error instanceof Problem && error.code === problems.agentsStopping().code;
+  return !(error instanceof Problem) || temporaryKinds.includes(error.kind);
 }
 
 /** Whether the plane shuts down before accepted work is done. The next one continues it. */

@@ -52,7 +52,7 @@ export interface FactPayloads {
   };
   /** Communication with an agent failed; its process keeps running. */
   acp_failed: { agent_id: string; session_id: string; error: string };
-  /** An agent of a team accepts no prompts until someone acts. `reason` says what is needed, for people. */
+  /** An agent of a team cannot start, or accepts no prompts, until something changes. `reason`: why, for people. */
   acp_waits: { agent_id: string; session_id: string; reason: string };
   /** For an agent of a team: a prompt is on its way to its stdin. */
   turn_began: { agent_id: string; session_id: string; prompt_id: string };

@@ -1,6 +1,6 @@
 /** How work that failed is repeated: after pauses that double, and with a line in the log only when the reason is new. */
 import type { Logger } from '../base/log.ts';
-import { Problem, retryLevel } from '../core/problem.ts';
+import { explainRefusal, Problem, retryLevel } from '../core/problem.ts';
 import { limits } from './limits.ts';
 
 /** Thrown by a handler that must wait for something else to happen. The work is repeated soon. */
@@ -13,6 +13,12 @@ export interface Failure {
   message: string;
   /** The pause before the next try. */
   pause_ms: number;
+}
+
+/** Why work failed, for people who cannot read the log. */
+export function explainFailure(error: unknown): string {
+  if (error instanceof Problem) return explainRefusal(error);
+  return error instanceof NotYet ? error.message : 'unexpected error; see the log of the control plane';
 }
 
 export interface FailureOptions {

@@ -402,11 +402,9 @@ test('rejects the waiter of an intent that is withdrawn during its execution, an
 
 test('deletes an intent that failed permanently, and gives the waiter the reason', async () => {
   const outbox = new Outbox(common());
-  await outbox.open(
-    handlers(() => Promise.reject(new Problem('unavailable', 'disk_space', 'not enough disk space'))),
-  );
+  await outbox.open(handlers(() => Promise.reject(problems.agentNoStdin())));
   const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
-  await expect(outbox.outcome(id)).rejects.toThrow('not enough disk space');
+  await expect(outbox.outcome(id)).rejects.toThrow('agent has no stdin');
   expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
   outbox.close();
 });

@@ -26,7 +26,8 @@ import {
 } from './queries/outbox.ts';
 
 export interface IntentPayloads {
-  start: Record<string, never>;
+  /** `waits`: see `Lifecycle.enqueueStart`. */
+  start: { waits?: boolean };
   stop: { grace_ms: number };
   /** `data` is base64. */
   input: { offset: number; data: string; eof: boolean };

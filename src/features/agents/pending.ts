@@ -23,11 +23,12 @@ import type { Reader, Tx } from '../../store/store.ts';
 import { NotYet } from '../../work/failures.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AgentCore, Principal } from './core.ts';
-import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import { type AgentRow, findAgent, findSession, unshownRequests, updateAgent } from './queries/agents.ts';
 import { isLive, nothingPending } from './records.ts';
 import type { PendingKind } from './rules.ts';
+import { ignoreNotRunning } from './session-errors.ts';
 
 /** As stored in `pending_request`. */
 export interface StoredRequest {
@@ -257,7 +258,7 @@ export class Pending {
     if (is_live && kind === 'stop') await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
     if (!is_live && kind !== 'stop') {
       const fresh = session_id !== undefined && !(await findSession(tx, session_id)) ? session_id : undefined;
-      await this.#lifecycle.enqueueStart(tx, row, principal, fresh);
+      await this.#lifecycle.enqueueStart(tx, row, principal, { session_id: fresh });
     }
     await this.#core.records.publish(tx, row.id);
     return null;

@@ -15,12 +15,13 @@ import { memberActorId } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import { type CreateAgent, fromPreset, insertNew } from '../agents/creation.ts';
-import { ignoreNotRunning, type Lifecycle } from '../agents/lifecycle.ts';
+import type { Lifecycle } from '../agents/lifecycle.ts';
 import { prepareWorkdir, sharedWorktreeId, sharesWorktree } from '../agents/placement.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
 import { firstAgentOfMember } from '../agents/queries/run-agents.ts';
 import { isLive } from '../agents/records.ts';
+import { ignoreNotRunning } from '../agents/session-errors.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import type { ActorHelp } from '../feature.ts';
@@ -28,6 +29,7 @@ import { teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import type { Attempts } from './attempts.ts';
 import { limits } from './limits.ts';
+import type { Obstacles } from './obstacles.ts';
 import { runsMemberAgent } from './participants.ts';
 import { type Attempt, attemptOfNum, hasReceivedAttempt, updateAttempt } from './queries/attempts.ts';
 import { ownerOf, parseSpec, type RunRow, runOfNum } from './queries/runs.ts';
@@ -52,11 +54,13 @@ export class Launcher {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
   readonly #attempts: Attempts;
+  readonly #obstacles: Obstacles;
 
-  constructor(core: AgentCore, lifecycle: Lifecycle, attempts: Attempts) {
+  constructor(core: AgentCore, lifecycle: Lifecycle, attempts: Attempts, obstacles: Obstacles) {
     this.#core = core;
     this.#lifecycle = lifecycle;
     this.#attempts = attempts;
+    this.#obstacles = obstacles;
   }
 
   /** Gives the attempt to its agent. Idempotent: does nothing if the attempt has ended or its agent already has it. */
@@ -77,7 +81,10 @@ export class Launcher {
         });
       await (launch.agent === null ? this.#prepareWorkdir(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
-      if (isTemporary(error)) throw error;
+      if (isTemporary(error)) {
+        await this.#obstacles.show(intent, 'cannot start yet', error);
+        throw error;
+      }
       const refusal = error as Problem;
       const final = refusal.kind === 'invalid' || refusal.kind === 'not_found';
       const failed = {
@@ -132,6 +139,7 @@ export class Launcher {
     const launch = await findLaunch(tx, attempt_num);
     if (!launch) return;
     const { attempt, run, member } = launch;
+    await this.#obstacles.clear(tx, run, attempt);
     const row = launch.agent ?? (await this.#insertAgent(tx, launch, request, worktree));
     const acp = memberKind(member) === 'acp';
     if (!acp) assertInputFits(await getInput(tx, run, attempt.target));
@@ -161,7 +169,7 @@ export class Launcher {
     }
     updateAttempt(tx, attempt.num, { prompt_id });
     if (needs_session) {
-      const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE);
+      const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE, { waits: true });
       if (!acp) updateAttempt(tx, attempt.num, { session_id });
     } else await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
     await this.#core.records.publish(tx, row.id);

@@ -19,6 +19,7 @@ import type { Attempts, Outcome } from './attempts.ts';
 import { lastMessage } from './last-message.ts';
 import { lastStdout } from './last-stdout.ts';
 import { limits } from './limits.ts';
+import type { Obstacles } from './obstacles.ts';
 import type { RunPublisher } from './publisher.ts';
 import {
   type Attempt,
@@ -56,20 +57,24 @@ export class Outcomes {
   readonly #core: AgentCore;
   readonly #attempts: Attempts;
   readonly #publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>;
+  readonly #obstacles: Obstacles;
 
   constructor(
     core: AgentCore,
     attempts: Attempts,
     publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>,
+    obstacles: Obstacles,
   ) {
     this.#core = core;
     this.#attempts = attempts;
     this.#publisher = publisher;
+    this.#obstacles = obstacles;
   }
 
   facts(): FactHandlers {
     return {
       session_started: async (tx, { payload }) => {
+        await this.#showWaiting(tx, payload.agent_id, null);
         const attempt = await openPlainAttempt(tx, payload.session_id);
         if (attempt) await this.#attempts.started(tx, attempt);
       },
@@ -154,8 +159,11 @@ export class Outcomes {
     const { attempt_num } = intent.payload;
     const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
     if (!attempt || attempt.ended) return;
-    const { outcome, incomplete } = await read(attempt).catch((error: unknown): Reading => {
-      if (isTemporary(error)) throw error;
+    const { outcome, incomplete } = await read(attempt).catch(async (error: unknown): Promise<Reading> => {
+      if (isTemporary(error)) {
+        await this.#obstacles.show(intent, 'its output cannot be read yet', error);
+        throw error;
+      }
       const reason = (error as Problem).message;
       return { outcome: { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true } };
     });
