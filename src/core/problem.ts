@@ -385,6 +385,11 @@ export const problems = {
   /** Temporary: whoever reads output tries again after a pause. */
   outputUnreadable: fixed('unavailable', 'output_unreadable', 'output cannot be read at the moment'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
+  processNotStarted: fixed(
+    'unavailable',
+    'process_not_started',
+    'the system cannot start another process at the moment; see the log of the node',
+  ),
   tooManyRequests: fixed('rate_limited', 'rate_limited', 'too many requests'),
   tooManyAttempts: fixed('rate_limited', 'too_many_attempts', 'too many attempts; try again later'),
   tooManyStreams: fixed('rate_limited', 'too_many_streams', 'too many open streams'),
