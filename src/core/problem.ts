@@ -381,7 +381,6 @@ export const problems = {
   unknownHost: fixed('misdirected', 'unknown_host', 'unknown host'),
   stepInputTooLarge: fixed('invalid', 'step_input_too_large', 'the input of the step is over 3 MiB'),
   outputsTooLarge: fixed('too_large', 'outputs_too_large', 'the outputs of the run are over 32 MiB'),
-  noStepFolder: fixed('unavailable', 'no_step_folder', 'no folder for step data'),
   /** Temporary: whoever reads output tries again after a pause. */
   outputUnreadable: fixed('unavailable', 'output_unreadable', 'output cannot be read at the moment'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
