@@ -87,6 +87,11 @@ export function ignoreErrors(step: () => void): void {
   } catch {}
 }
 
+/** Whether the system has too few descriptors, processes or memory at the moment, whatever the call was about. */
+export function isExhausted(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
 /** Whether a disk is full or fails, so that nothing can be stored on it now. */
 export function isDiskError(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS'].includes((error as NodeJS.ErrnoException).code ?? '');

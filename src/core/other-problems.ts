@@ -100,6 +100,8 @@ export const otherProblems = {
   claimLost: fixed('unavailable', 'claim_lost', '<reason>'),
   gitMissing: fixed('unavailable', 'git_missing', 'git is not installed'),
   gitTimeout: fixed('unavailable', 'git_timeout', 'git did not finish in time'),
+  noStepFolder: fixed('unavailable', 'no_step_folder', 'no folder for step data: <reason>'),
+  gitInterrupted: fixed('unavailable', 'git_interrupted', 'git ended with <signal>'),
   folderJobFailed: fixed(
     'unavailable',
     'folder_worker_failed',

@@ -123,14 +123,12 @@ export function isFault(error: unknown): boolean {
   return !(error instanceof Problem) || error.is_of_store;
 }
 
+/** The kinds of problems that may pass. All others say something about the request, so they are its outcome. */
+const temporaryKinds: readonly ProblemKind[] = ['unavailable', 'bad_gateway', 'rate_limited'];
+
 /** Whether the same work may succeed later, so that it stays queued. Any other error is its outcome. */
 export function isTemporary(error: unknown): boolean {
-  return isFault(error) || isUnreachable(error) || isInterrupted(error) || isHeld(error);
-}
-
-/** Whether the work waits until agents may start again. */
-function isHeld(error: unknown): boolean {
-  return error instanceof Problem && error.code === problems.agentsStopping().code;
+  return !(error instanceof Problem) || temporaryKinds.includes(error.kind);
 }
 
 /** Whether the plane shuts down before accepted work is done. The next one continues it. */
@@ -383,10 +381,14 @@ export const problems = {
   unknownHost: fixed('misdirected', 'unknown_host', 'unknown host'),
   stepInputTooLarge: fixed('invalid', 'step_input_too_large', 'the input of the step is over 3 MiB'),
   outputsTooLarge: fixed('too_large', 'outputs_too_large', 'the outputs of the run are over 32 MiB'),
-  noStepFolder: fixed('unavailable', 'no_step_folder', 'no folder for step data'),
   /** Temporary: whoever reads output tries again after a pause. */
   outputUnreadable: fixed('unavailable', 'output_unreadable', 'output cannot be read at the moment'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
+  processNotStarted: fixed(
+    'unavailable',
+    'process_not_started',
+    'the system cannot start another process at the moment; see the log of the node',
+  ),
   tooManyRequests: fixed('rate_limited', 'rate_limited', 'too many requests'),
   tooManyAttempts: fixed('rate_limited', 'too_many_attempts', 'too many attempts; try again later'),
   tooManyStreams: fixed('rate_limited', 'too_many_streams', 'too many open streams'),

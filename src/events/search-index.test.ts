@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { deleteAgent } from '../features/agents/queries/agents.ts';
@@ -53,6 +54,21 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     const words = index.prepare("SELECT count(*) AS n FROM words WHERE words MATCH 'needle'");
     await expect.poll(() => words.get()!.n, { timeout: 20_000 }).toBe(0);
     index.close();
+  });
+
+  it('opens although the entries of deleted agents cannot be deleted', async () => {
+    const path = join(folder, 'search.db');
+    const open = async () =>
+      SearchIndex.open(path, await openReader(store.source), segmentReader(store, join(folder, 'log')));
+    await open();
+    const file = new DatabaseSync(path);
+    file.exec(`INSERT INTO cursors VALUES (999, 1);
+      CREATE TRIGGER full BEFORE DELETE ON cursors BEGIN SELECT RAISE(ABORT, 'full'); END`);
+    const index = await open();
+    // An error that nobody handles would have ended the worker by now.
+    await setImmediate();
+    expect(await index.stale()).toEqual([]);
+    file.close();
   });
 
   it('finds messages and tool calls, but not their replays', async () => {

@@ -247,7 +247,8 @@ export class SearchIndex {
     );
     const living = new Set(agents.map(({ num }) => num));
     for (const { agent_num } of known) {
-      if (!living.has(Number(agent_num))) void this.forget(Number(agent_num));
+      // If the disk is full, for example, the next start tries again. Until then, nothing finds the entries.
+      if (!living.has(Number(agent_num))) this.forget(Number(agent_num)).catch(() => {});
     }
   }
 }

@@ -33,6 +33,8 @@ export class Search {
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> | null = null;
+  /** The error that was logged since the index was last updated. */
+  #warned: string | null = null;
 
   constructor(store: Store, worker: WorkerCalls<EventsTasks>, history: History, log: Logger) {
     this.#store = store;
@@ -102,6 +104,7 @@ export class Search {
         agents = [...this.#dirty];
         this.#dirty.clear();
         for (let left = agents; left.length > 0 && !signal.aborted; ) left = await this.#index(left);
+        this.#warned = null;
       } catch (error) {
         for (const num of agents) this.#dirty.add(num);
         this.#warn(error);
@@ -133,7 +136,9 @@ export class Search {
   }
 
   #warn(error: unknown): void {
-    if (this.#stop.signal.aborted) return;
+    const message = String(error);
+    if (this.#stop.signal.aborted || message === this.#warned) return;
+    this.#warned = message;
     // The store has logged that its server does not answer.
     const level = databaseAnswers(this.#store) ? 'warn' : 'debug';
     this.#log[level]({ err: error }, 'cannot update the search index');

@@ -165,7 +165,7 @@ async function startWork(core: Core, features: FeatureSet, opened: Closing): Pro
   const { store, facts, timers, outbox, metrics } = core;
   await facts.open(features.facts());
   opened.push(() => facts.close());
-  timers.open(features.timers());
+  timers.open({ ...features.timers(), ...facts.timers() });
   opened.push(() => timers.close());
   await outbox.open(features.intents());
   opened.push(() => outbox.close());

@@ -4,7 +4,7 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, unlink, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MIB } from '../base/limits.ts';
 import { hasProc, isAlive, readStat } from '../base/proc.ts';
 import type { Launch } from '../core/session.ts';
@@ -386,6 +386,26 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
       reason: 'spawn_failed',
       message: 'spawn E2BIG',
     });
+  });
+
+  it('a start for which no process is free leaves nothing, and can be repeated', async () => {
+    const launcher = new Launcher();
+    await reopen({ launcher });
+    const spawned = vi.spyOn(launcher, 'spawn');
+    spawned.mockRejectedValueOnce(Object.assign(new Error('spawn EAGAIN'), { code: 'EAGAIN' }));
+    const launch = launchOf(workdir, ['/bin/sh', '-c', 'cat "$SVC_STEP_INPUT"; exit 3'], {
+      step_input: 'in',
+    });
+    await expect(node.start(launch)).rejects.toMatchObject({ code: 'process_not_started' });
+    expect(await node.sessions()).toEqual([]);
+    expect(filesOf(launch.session_id).directoryExists()).toBe(false);
+    await expect(node.stop(launch.session_id, 0)).rejects.toMatchObject({ code: 'session_not_found' });
+    expect(seen.facts).toEqual([]);
+    await node.start(launch);
+    expect((await seen.ended(launch.session_id)).exit.exit_code).toBe(3);
+    expect(await output(launch.session_id)).toBe('in');
+    await reopen();
+    launcher.close();
   });
 
   it('a disk with too little space rejects starts', async () => {

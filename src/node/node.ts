@@ -152,6 +152,7 @@ class MachineNode implements LocalNode {
       cgroups,
       common_environment: commonOptions(options),
       onCreated: (session) => this.#sessions.set(session.id, session),
+      drop: (session) => this.#drop(session),
       dropToken: (session_id) => this.#dropToken(session_id),
       onError: (message, error) => this.#supervisor.logError(message, error),
       isClosed: () => this.#closed,
@@ -327,13 +328,17 @@ class MachineNode implements LocalNode {
     const session = this.#find(session_id);
     if (!session) return void this.#cancelStart(session_id);
     if (!session.end) throw problems.agentRunning();
+    await this.#drop(session);
+    void this.#removeLeftoverCgroups();
+  }
+
+  async #drop(session: LocalSession): Promise<void> {
     await session.close();
-    await this.#steps.drop(session_id);
-    this.#sessions.delete(session_id);
+    await this.#steps.drop(session.id);
+    this.#sessions.delete(session.id);
     this.#spools.forget(session.files);
     await session.removeCgroup();
-    void this.#removeLeftoverCgroups();
-    const gone = join(this.#root, `.${session_id}.gone`);
+    const gone = join(this.#root, `.${session.id}.gone`);
     try {
       renameSync(session.files.dir, gone);
     } catch (error) {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { copyFile, mkdir, mkdtemp, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -317,3 +318,14 @@ test.runIf(mayMount)(
     }
   },
 );
+
+test('a database that another program has locked is a failure of the storage, until it is free', async () => {
+  const store = await openAt(at('locked.db'));
+  const other = new DatabaseSync(at('locked.db'));
+  other.exec('BEGIN IMMEDIATE');
+  await expect(setMeta(store, 'a')).rejects.toMatchObject({ code: 'storage_failed', is_of_store: true });
+  other.close();
+  await setMeta(store, 'b');
+  expect(await metaKeys(store)).toContain('b');
+  await store.close();
+});

@@ -89,6 +89,14 @@ export function isDamage(error: unknown): boolean {
   return number !== null && ((number & 0xff) === CORRUPT || (number & 0xff) === NOTADB);
 }
 
+/** Other programs hold its lock, or there is too little memory, too few descriptors, or no right to write at the moment. */
+const BLOCKED = [5, 6, 7, 8, 14, 15];
+
+/** Whether SQLite cannot use an open database at the moment: BUSY, LOCKED, NOMEM, READONLY, CANTOPEN or PROTOCOL. */
+export function isBlocked(error: unknown): boolean {
+  return BLOCKED.includes((code(error) ?? 0) & 0xff);
+}
+
 /**
  * The problem that clients see for a failure of the database; null for other errors, such as a constraint violation.
  */

@@ -18,7 +18,15 @@ import { callerOf, checkNotInBody } from './body.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { type Connection, openReadOnly, openWriter } from './connection.ts';
 import { BatchWriter } from './event-rows/write.ts';
-import { checkWal, databaseBytes, isDamage, quickCheck, rememberBoot, storageProblem } from './integrity.ts';
+import {
+  checkWal,
+  databaseBytes,
+  isBlocked,
+  isDamage,
+  quickCheck,
+  rememberBoot,
+  storageProblem,
+} from './integrity.ts';
 import { limits } from './limits.ts';
 import { migrate } from './migrate.ts';
 import { storageFailed } from './problems.ts';
@@ -431,7 +439,7 @@ class SqliteStore implements Store, DatabaseFiles {
   }
 
   #toProblem(error: unknown): unknown {
-    const problem = storageProblem(error);
+    const problem = storageProblem(error) ?? (isBlocked(error) ? storageFailed() : null);
     if (!problem) return error;
     const hint = isDamage(error) ? 'restore a backup with svc restore FILE' : undefined;
     this.#log.error({ err: error, path: this.path, hint }, problem.message);

@@ -219,7 +219,7 @@ export class FeaturesFixture {
     [this.push, this.routing] = [push, reviews.routing];
     await features.start();
     await core.facts.open(features.facts());
-    timers.open(features.timers());
+    timers.open({ ...features.timers(), ...core.facts.timers() });
     await outbox.open(features.intents());
     this.close = async () => {
       outbox.close();

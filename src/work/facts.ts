@@ -4,6 +4,9 @@
  * is handled exactly once, and a consumer handles its facts in the order of their ids. A consumer that fails does not delay
  * the others.
  *
+ * A fact that a consumer repeatedly fails to handle does not delay its other facts for long: a timer keeps it, with later facts
+ * that have the same ref, and the consumer is called with them again when the timer fires.
+ *
  * A program reads only the kinds that it knows, and moves only its own cursors. A fact is deleted once every
  * cursor of its kind has passed it. So an older program leaves kinds and consumers that it does not know to the newer program
  * that does. That one handles them when it starts, before facts that were recorded later, but after those that the older
@@ -12,9 +15,10 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import { retryLevel } from '../core/problem.ts';
+import { Problem } from '../core/problem.ts';
 import { type SettledNumbers, waitAfter } from '../store/settled-numbers.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
+import { type Failure, type FailureOptions, nextFailure } from './failures.ts';
 import { limits } from './limits.ts';
 import {
   countFactsExcept,
@@ -28,6 +32,8 @@ import {
   putCursors,
   touchCursors,
 } from './queries/facts.ts';
+import { findTimer, putTimer, timerRefs } from './queries/timers.ts';
+import type { TimerHandlers, TimerPayloads } from './timers.ts';
 
 /** Every kind of fact with its payload. */
 export interface FactPayloads {
@@ -46,7 +52,7 @@ export interface FactPayloads {
   };
   /** Communication with an agent failed; its process keeps running. */
   acp_failed: { agent_id: string; session_id: string; error: string };
-  /** An agent of a team accepts no prompts until someone acts. `reason` says what is needed, for people. */
+  /** An agent of a team cannot start, or accepts no prompts, until something changes. `reason`: why, for people. */
   acp_waits: { agent_id: string; session_id: string; reason: string };
   /** For an agent of a team: a prompt is on its way to its stdin. */
   turn_began: { agent_id: string; session_id: string; prompt_id: string };
@@ -128,9 +134,19 @@ interface Consumer {
   handlers: FactHandlers;
   /** The number of its cursor, by kind. */
   cursors: ReadonlyMap<string, number>;
+  /** The last failure, and the id of its fact, if no facts were handled since. */
+  failure?: (Failure & { id: number }) | undefined;
   /** After a failure: when it handles facts again, in ms of `performance.now()`. */
   retry_at_ms: number;
+  /** The fact that it has failed to handle too many times. */
+  hopeless_id: number | null;
 }
+
+const failure_options: FailureOptions = {
+  first_pause_ms: limits.fact_retry_ms,
+  pause_ms_max: limits.fact_retry_ms,
+  text: 'cannot handle a fact; trying again',
+};
 
 export class Facts {
   readonly #store: Store;
@@ -144,8 +160,14 @@ export class Facts {
   #kinds: readonly string[] = [];
   /** When unknown facts were deleted last, in ms of `performance.now()`. */
   #swept_at_ms = 0;
-  /** The consumer whose handler is running. */
-  #handling: Consumer | null = null;
+  /** The consumer whose handler is running, and the fact that it handles. */
+  #handling: { consumer: Consumer; row: FactRow } | null = null;
+  /** The last failure of which it is not known whose it is. */
+  #failure: Failure | undefined;
+  /** Consumers that handle their next fact alone, because one of them failed. */
+  #suspects: Consumer[] = [];
+  /** The refs of the timers that keep facts. */
+  readonly #kept = new Set<string>();
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -167,8 +189,21 @@ export class Facts {
     this.#consumers = await this.#store.write((tx) => this.#register(tx, handlers));
     const handled = this.#consumers.flatMap(({ cursors }) => [...cursors.keys()]);
     this.#kinds = [...new Set([...Object.keys(known_kinds), ...handled])];
+    for (const ref of await this.#store.read((reader) => timerRefs(reader, 'fact_retry')))
+      this.#kept.add(ref);
     await this.#sweep();
     this.#running = this.#run(this.#consumers);
+  }
+
+  /** Handles the facts that timers kept. */
+  timers(): Pick<TimerHandlers, 'fact_retry'> {
+    return {
+      fact_retry: async (tx, { ref, payload }) => {
+        const consumer = this.#consumers.find(({ name }) => name === payload.consumer);
+        for (const row of payload.facts) if (consumer) await handle(tx, consumer, toFact(row));
+        tx.afterCommit(() => this.#kept.delete(ref));
+      },
+    };
   }
 
   /** Deletes what no program has claimed for `limits.unknown_facts_kept_ms`. Does something at most once an hour. */
@@ -199,6 +234,7 @@ export class Facts {
         cursors.filter(({ consumer }) => consumer === name).map(({ kind, num }) => [kind, num]),
       ),
       retry_at_ms: 0,
+      hopeless_id: null,
     }));
   }
 
@@ -218,25 +254,40 @@ export class Facts {
     const { signal } = this.#stop;
     const unsubscribe = this.#store.wakes.on('facts', () => this.#wake.notify());
     while (!signal.aborted) {
+      this.#handling = null;
       const now_ms = performance.now();
       const ready = consumers.filter(({ retry_at_ms }) => retry_at_ms <= now_ms);
+      const suspect = this.#suspects.shift();
+      const turn = suspect
+        ? { consumers: [suspect], facts_max: 1 }
+        : { consumers: ready, facts_max: limits.facts_per_transaction };
       try {
         const settled = await this.#store.settledNumbers('facts');
-        const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, ready, settled)));
+        const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, turn, settled)));
+        this.#failure = undefined;
+        for (const consumer of turn.consumers) consumer.failure = undefined;
         const wait_ms = ready.length === consumers.length ? undefined : limits.fact_retry_ms;
-        if (!more) await this.#wake.wait(waitAfter(settled, wait_ms), signal);
+        if (!more && !suspect) await this.#wake.wait(waitAfter(settled, wait_ms), signal);
       } catch (error) {
-        const failed = this.#handling;
-        this.#handling = null;
-        this.#log[retryLevel(error, 'error')](
-          { err: error, consumer: failed?.name },
-          'cannot handle a fact; trying again',
-        );
-        if (failed) failed.retry_at_ms = performance.now() + limits.fact_retry_ms;
-        else await this.#wake.wait(limits.fact_retry_ms, signal);
+        if (this.#handling) this.#failed(this.#handling, error);
+        else {
+          this.#failure = nextFailure(this.#failure, error, failure_options, this.#log, {});
+          this.#suspects = isOfStore(error) ? [] : ready;
+          await this.#wake.wait(this.#failure.pause_ms, signal);
+        }
       }
     }
     unsubscribe();
+  }
+
+  #failed({ consumer, row }: { consumer: Consumer; row: FactRow }, error: unknown): void {
+    const { id, kind, ref } = row;
+    const before = consumer.failure?.id === id ? consumer.failure : undefined;
+    const about = { consumer: consumer.name, fact: { id, kind, ref } };
+    const failure = nextFailure(before, error, failure_options, this.#log, about);
+    consumer.failure = { ...failure, id };
+    consumer.retry_at_ms = performance.now() + failure.pause_ms;
+    if (failure.count >= limits.fact_tries_max && !isOfStore(error)) consumer.hopeless_id = id;
   }
 
   /**
@@ -244,29 +295,67 @@ export class Facts {
    * times as much as the handlers. Returns false if there are no more facts. If a handler throws, the caller repeats
    * the transaction without that consumer, which retries later.
    */
-  async #step(tx: Tx, consumers: readonly Consumer[], { up_to }: SettledNumbers): Promise<boolean> {
+  async #step(
+    tx: Tx,
+    { consumers, facts_max }: { consumers: readonly Consumer[]; facts_max: number },
+    { up_to }: SettledNumbers,
+  ): Promise<boolean> {
     this.#handling = null;
     const passed = await getCursors(tx);
     const own = consumers.flatMap(({ cursors }) => [...cursors.values()]);
     const after = Math.min(...own.map((cursor) => passed.get(cursor)!));
-    const rows = await factsAfter(tx, after, up_to, this.#kinds);
+    const found = await factsAfter(tx, after, up_to, this.#kinds);
+    const rows = found.slice(0, facts_max);
+    const kept = new Set(this.#kept);
+    let handled = 0;
     for (const row of rows) {
-      const fact = toFact(row);
+      let fact: Fact | undefined;
       for (const consumer of consumers) {
         const cursor = consumer.cursors.get(row.kind);
         if (cursor === undefined || passed.get(cursor)! >= row.id) continue;
-        this.#handling = consumer;
-        const handler = consumer.handlers[fact.kind] as (tx: Tx, fact: Fact) => Promise<void>;
-        await handler(tx, fact);
+        this.#handling = { consumer, row };
+        handled++;
+        fact ??= toFact(row);
+        const ref = `${consumer.name} ${row.ref}`;
+        if (row.id === consumer.hopeless_id || kept.has(ref)) {
+          kept.add(ref);
+          await this.#keep(tx, consumer, row, ref);
+        } else await handle(tx, consumer, fact);
       }
     }
-    this.#handling = null;
+    // A statement that nobody waited for may have failed. Then it is only known whose it is if there was one handler.
+    if (handled !== 1) this.#handling = null;
     if (rows.length > 0) {
       const ids = rows.map(({ id }) => id);
       await passFacts(tx, own, ids);
     }
-    return rows.length === limits.facts_per_transaction;
+    return found.length === limits.facts_per_transaction;
   }
+
+  /** Passes a fact to the timer with this ref, which may keep earlier ones of the consumer about the same record. */
+  async #keep(tx: Tx, consumer: Consumer, row: FactRow, ref: string): Promise<void> {
+    const timer = await findTimer(tx, 'fact_retry', ref);
+    const before = timer && (JSON.parse(timer.payload) as TimerPayloads['fact_retry']);
+    const payload = { consumer: consumer.name, facts: [...(before?.facts ?? []), row] };
+    const is_hopeless = row.id === consumer.hopeless_id;
+    const due_at = timer?.due_at ?? this.#clock.now() + (is_hopeless ? limits.unexpected_pause_ms_max : 0);
+    putTimer(tx, { kind: 'fact_retry', ref, due_at, payload: JSON.stringify(payload) });
+    tx.wake('timers', null);
+    tx.afterCommit(() => {
+      this.#kept.add(ref);
+      if (is_hopeless) consumer.hopeless_id = null;
+    });
+  }
+}
+
+async function handle(tx: Tx, consumer: Consumer, fact: Fact): Promise<void> {
+  const handler = consumer.handlers[fact.kind] as ((tx: Tx, fact: Fact) => Promise<void>) | undefined;
+  await handler?.(tx, fact);
+}
+
+/** Whether handlers fail only because the database does. */
+function isOfStore(error: unknown): boolean {
+  return error instanceof Problem && error.is_of_store;
 }
 
 function toFact({ id, ts, kind, ref, payload }: FactRow): Fact {

@@ -1,16 +1,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import { silentLog } from '../base/log.ts';
+import { type Logger, silentLog } from '../base/log.ts';
 import { Problem, problems } from '../core/problem.ts';
 import { noSpace, storageFailed } from '../store/problems.ts';
 import type { Store, Tx } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
 import { openTestStore, sqliteTest } from '../testing/test-store.ts';
-import { type Fact, Facts } from './facts.ts';
+import { type Fact, type FactHandlers, Facts } from './facts.ts';
+import { limits } from './limits.ts';
 import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
+import { Timers } from './timers.ts';
 
 let folder: string;
 let store: Store;
@@ -86,6 +88,95 @@ test('a consumer that fails does not delay the others, and handles the fact agai
   await facts.close();
 });
 
+describe('a fact that a consumer cannot handle', () => {
+  let now = 1_000_000;
+  let broken: boolean;
+  const seen: string[] = [];
+  let facts: Facts;
+  let timers: Timers;
+
+  const open = async (more: Record<string, FactHandlers> = {}) => {
+    const clock = { now: () => now };
+    facts = new Facts({ ...common(), clock });
+    timers = new Timers({ ...common(), clock });
+    const session_ended = async (tx: Tx, { ref, payload: { status } }: Fact<'session_ended'>) => {
+      if (broken && status === 'odd') throw new TypeError('an odd status');
+      tx.afterCommit(() => void seen.push(`${ref} ${status}`));
+    };
+    await facts.open({ one: { session_ended }, ...more });
+    timers.open(facts.timers());
+  };
+  const close = async () => {
+    await facts.close();
+    await timers.close();
+  };
+  const record = (ref: string, status: string) =>
+    store.write((tx) => facts.record(tx, 'session_ended', ref, { ...payload, status }));
+  const untilSeen = (expected: string[]) =>
+    vi.waitFor(() => {
+      vi.advanceTimersByTime(1_000);
+      expect(seen).toEqual(expected);
+      seen.length = 0;
+    }, AT_ONCE);
+
+  beforeEach(() => {
+    broken = true;
+    seen.length = 0;
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  });
+  afterEach(async () => {
+    vi.useRealTimers();
+    await close();
+  });
+
+  test('delays only later facts about the same record', async () => {
+    await open();
+    await record('ses_1', 'odd');
+    await record('ses_2', 'failed');
+    await untilSeen(['ses_2 failed']);
+    await record('ses_1', 'later');
+    await record('ses_3', 'failed');
+    await untilSeen(['ses_3 failed']);
+    broken = false;
+    now += limits.unexpected_pause_ms_max;
+    await untilSeen(['ses_1 odd', 'ses_1 later']);
+    await record('ses_1', 'new');
+    await untilSeen(['ses_1 new']);
+  });
+
+  test('is handled after a restart, before later facts about the same record', async () => {
+    await open();
+    await record('ses_1', 'odd');
+    await record('ses_2', 'failed');
+    await untilSeen(['ses_2 failed']);
+    await close();
+    await open();
+    await record('ses_1', 'later');
+    await record('ses_3', 'failed');
+    await untilSeen(['ses_3 failed']);
+    broken = false;
+    now += limits.unexpected_pause_ms_max;
+    await untilSeen(['ses_1 odd', 'ses_1 later']);
+  });
+
+  test('is found if it is not known whose statement failed', async () => {
+    const session_ended = async (tx: Tx, { ref, payload: { status } }: Fact<'session_ended'>) => {
+      if (status === 'odd')
+        tx.atEnd(
+          'turn',
+          async () => null,
+          () => Promise.reject(new TypeError('an odd status')),
+        );
+      tx.afterCommit(() => void seen.push(`two ${ref}`));
+    };
+    broken = false;
+    await open({ two: { session_ended } });
+    await record('ses_1', 'odd');
+    await record('ses_2', 'failed');
+    await untilSeen(['ses_1 odd', 'ses_2 failed', 'two ses_2']);
+  });
+});
+
 test('a fact of a rolled-back transaction is never delivered', async () => {
   const facts = new Facts(common());
   const seen: string[] = [];
@@ -101,6 +192,9 @@ test('a fact of a rolled-back transaction is never delivered', async () => {
   await vi.waitFor(() => expect(seen).toEqual(['ses_2']), SOON);
   await facts.close();
 });
+
+/** Looks often, because the test itself lets time pass. */
+const AT_ONCE = { ...SOON, interval: 5 };
 
 function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
   const input = (intent: Intent) => carryOut(intent).then(() => 0);
@@ -308,13 +402,72 @@ test('rejects the waiter of an intent that is withdrawn during its execution, an
 
 test('deletes an intent that failed permanently, and gives the waiter the reason', async () => {
   const outbox = new Outbox(common());
-  await outbox.open(
-    handlers(() => Promise.reject(new Problem('unavailable', 'disk_space', 'not enough disk space'))),
-  );
+  await outbox.open(handlers(() => Promise.reject(problems.agentNoStdin())));
   const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
-  await expect(outbox.outcome(id)).rejects.toThrow('not enough disk space');
+  await expect(outbox.outcome(id)).rejects.toThrow('agent has no stdin');
   expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
   outbox.close();
+});
+
+test('repeats an intent after an unexpected error less and less often, and logs each reason once', async () => {
+  const log = { error: vi.fn(), warn: vi.fn() };
+  const outbox = new Outbox({ ...common(), log: log as unknown as Logger });
+  const errors: Error[] = [new TypeError('x is not a function'), problems.nodeUnreachable()];
+  let error: Error | undefined = errors[0];
+  const tries: number[] = [];
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 0 });
+  try {
+    const handle = async () => {
+      tries.push(Date.now());
+      if (error) throw error;
+    };
+    await outbox.open(handlers(handle));
+    await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+    const until = (check: () => void, ms: number) =>
+      vi.waitFor(() => {
+        vi.advanceTimersByTime(ms);
+        check();
+      }, AT_ONCE);
+    await until(() => expect(tries.length).toBeGreaterThan(13), 10_000);
+    expect(tries.at(-1)! - tries.at(-2)!).toBeGreaterThanOrEqual(limits.unexpected_pause_ms_max);
+    expect(log.error.mock.calls).toEqual([
+      [{ err: error, intent: 'start', lane: 'ses_a', node_id: 'main', retry_ms: 500 }, expect.any(String)],
+    ]);
+    [, error] = errors;
+    await until(() => expect(log.warn).toHaveBeenCalledOnce(), limits.unexpected_pause_ms_max);
+    expect(log.warn.mock.lastCall![0]).toMatchObject({ retry_ms: limits.outbox_retry_ms_max });
+    error = undefined;
+    await until(() => expect(outbox.size).toBe(0), 1_000);
+  } finally {
+    vi.useRealTimers();
+    outbox.close();
+  }
+});
+
+test('carries out the next intent at once if the one that is repeated is withdrawn', async () => {
+  const outbox = new Outbox(common());
+  const done: string[] = [];
+  await outbox.open(
+    handlers(async ({ kind }) => {
+      if (kind === 'start') throw new TypeError('x is not a function');
+      done.push(kind);
+    }),
+  );
+  const [start, stop] = await store.write(async (tx) => [
+    await outbox.enqueue(tx, 'main', 'ses_a', 'start', {}),
+    await outbox.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 }),
+  ]);
+  const stopped = outbox.outcome(stop!);
+  await expect(outbox.outcome(start!)).rejects.toThrow('x is not a function');
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  try {
+    await store.write((tx) => outbox.withdraw(tx, 'ses_a', ['start']));
+    await stopped;
+  } finally {
+    vi.useRealTimers();
+    outbox.close();
+  }
+  expect(done).toEqual(['stop']);
 });
 
 test('repeats an intent whose handler failed because of the database, and rejects the waiter', async () => {

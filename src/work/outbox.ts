@@ -1,8 +1,9 @@
 /**
  * The outbox: work that must be done on a node, with a node's results, or at a push service. A service enqueues an
  * intent in the transaction that decides on it. The dispatcher carries out intents in order within a lane, in parallel
- * across lanes, and again after a crash, so handlers must be idempotent. It retries while a node is unreachable;
- * handlers must deal with any other failure.
+ * across lanes, and again after a crash, so handlers must be idempotent. It repeats an intent after a failure that may pass
+ * (`isTemporary`), and after an unexpected error, with growing pauses; later intents of the lane wait. Any other error is the
+ * outcome of the intent.
  *
  * An intent without a handler was stored by a newer program. It waits for that program, and so do the later intents of its
  * lane, because they may depend on it; other lanes are not affected.
@@ -10,8 +11,9 @@
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorktreeRequest } from '../core/node.ts';
-import { isTemporary, problems, retryLevel } from '../core/problem.ts';
+import { isTemporary, problems } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
+import { type Failure, type FailureOptions, nextFailure } from './failures.ts';
 import { limits } from './limits.ts';
 import {
   countIntentsExcept,
@@ -24,7 +26,8 @@ import {
 } from './queries/outbox.ts';
 
 export interface IntentPayloads {
-  start: Record<string, never>;
+  /** `waits`: see `Lifecycle.enqueueStart`. */
+  start: { waits?: boolean };
   stop: { grace_ms: number };
   /** `data` is base64. */
   input: { offset: number; data: string; eof: boolean };
@@ -68,6 +71,8 @@ export interface Intent<K extends IntentKind = IntentKind> {
   withdrawn?: boolean;
   /** See `Outbox.complete`. */
   completed?: boolean;
+  /** The last failure, if there was one since the service started. */
+  failure?: Failure;
 }
 
 /** Handlers carry out intents. Waiters receive the results, but not after a crash. */
@@ -90,6 +95,12 @@ interface IntentAnswers {
   push: unknown;
 }
 
+const failure_options: FailureOptions = {
+  first_pause_ms: limits.outbox_retry_ms,
+  pause_ms_max: limits.outbox_retry_ms_max,
+  text: 'an intent failed; trying again',
+};
+
 interface Waiter {
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -100,7 +111,6 @@ interface Lane {
   queue: Intent[];
   running: boolean;
   retry: NodeJS.Timeout | null;
-  retry_ms: number;
   /** Its first intent is of an unknown kind. */
   blocked: boolean;
 }
@@ -199,8 +209,10 @@ export class Outbox {
     const ids = await deleteIntents(tx, lane, kinds);
     tx.afterCommit(() => {
       // Transactions may overlap: one that this one did not see may have enqueued another intent of these kinds.
-      const withdrawn = this.#lanes.get(lane)?.queue.filter(({ id }) => ids.includes(id)) ?? [];
+      const found = this.#lanes.get(lane);
+      const withdrawn = found?.queue.filter(({ id }) => ids.includes(id)) ?? [];
       for (const intent of withdrawn) intent.withdrawn = true;
+      if (found?.queue[0]?.withdrawn) this.#retryNow(found);
       // The same group commit may contain an intent whose waiter registers only after this.
       setImmediate(() => {
         for (const { id } of withdrawn)
@@ -242,7 +254,7 @@ export class Outbox {
   #push(intent: Intent): void {
     let lane = this.#lanes.get(intent.lane);
     if (!lane) {
-      lane = { id: intent.lane, queue: [], running: false, retry: null, retry_ms: 0, blocked: false };
+      lane = { id: intent.lane, queue: [], running: false, retry: null, blocked: false };
       this.#lanes.set(lane.id, lane);
     }
     lane.queue.push(intent);
@@ -268,7 +280,6 @@ export class Outbox {
         if (!intent.withdrawn && !this.#isKnown(intent)) return this.#block(lane, intent);
         if (!intent.withdrawn && !(await this.#carryOut(intent, lane))) return;
         lane.queue.shift();
-        lane.retry_ms = 0;
       }
     } finally {
       lane.running = false;
@@ -318,15 +329,13 @@ export class Outbox {
   }
 
   #scheduleRetry(intent: Intent, lane: Lane, error: unknown): void {
-    lane.retry_ms = Math.min(Math.max(lane.retry_ms * 2, limits.outbox_retry_ms), limits.outbox_retry_ms_max);
-    this.#log[retryLevel(error, 'warn')](
-      { err: error, intent: intent.kind, lane: intent.lane, retry_ms: lane.retry_ms },
-      'an intent failed; trying again',
-    );
+    const { kind, node_id } = intent;
+    const about = { intent: kind, lane: lane.id, node_id };
+    intent.failure = nextFailure(intent.failure, error, failure_options, this.#log, about);
     lane.retry = setTimeout(() => {
       lane.retry = null;
       void this.#drain(lane);
-    }, lane.retry_ms);
+    }, intent.failure.pause_ms);
   }
 
   async #delete(id: number): Promise<void> {

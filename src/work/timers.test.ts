@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { silentLog } from '../base/log.ts';
+import { type Logger, silentLog } from '../base/log.ts';
 import type { Store } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
 import { openTestStore } from '../testing/test-store.ts';
@@ -147,4 +147,41 @@ test('a failed lookup does not postpone the timer that fired before it', async (
   store.read = read;
   const rows = await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('due_at')));
   expect(rows).toEqual([{ due_at }]);
+});
+
+test('repeats a timer that fails less and less often, and logs each reason once', async () => {
+  const log = { error: vi.fn() };
+  const timers = new Timers({ store, clock, log: log as unknown as Logger });
+  const begun = now;
+  const tries: number[] = [];
+  let fails = true;
+  await store.write((tx) => timers.set(tx, 'agent_restart', 'broken', now, payload));
+  timers.open({
+    agent_restart: async () => {
+      if (tries.at(-1) !== now) tries.push(now);
+      if (fails) throw new TypeError('x is not a function');
+    },
+  });
+  const due = () =>
+    store.read((reader) => reader.all(reader.sql.selectFrom('timers').select(['ref', 'due_at'])));
+  for (
+    let pause_ms = limits.timer_retry_ms;
+    now < begun + limits.unexpected_pause_ms_max * 3;
+    pause_ms *= 2
+  ) {
+    const next = now + Math.min(pause_ms, limits.unexpected_pause_ms_max);
+    await vi.waitFor(async () => expect(await due()).toEqual([{ ref: 'broken', due_at: next }]), SOON);
+    now = next;
+    await store.write((tx) => timers.set(tx, 'trigger', 'wake', now + 1, {}));
+    await store.write((tx) => timers.clear(tx, 'trigger', 'wake'));
+  }
+  expect(log.error).toHaveBeenCalledOnce();
+  expect(log.error.mock.lastCall![0]).toMatchObject({ timer: { kind: 'agent_restart', ref: 'broken' } });
+  fails = false;
+  await vi.waitFor(async () => {
+    now += limits.unexpected_pause_ms_max;
+    await store.write(async (tx) => tx.wake('timers', null));
+    expect(await due()).toEqual([]);
+  }, SOON);
+  await timers.close();
 });

@@ -6,9 +6,10 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import { retryLevel } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
+import { type Failure, type FailureOptions, nextFailure } from './failures.ts';
 import { limits } from './limits.ts';
+import type { FactRow } from './queries/facts.ts';
 import {
   countTimersExcept,
   deleteTimer,
@@ -37,6 +38,8 @@ export interface TimerPayloads {
   review_to_humans: Record<string, never>;
   /** For a device whose push service asked for a pause. */
   push_retry: Record<string, never>;
+  /** For facts about a record that a consumer could not handle, oldest first. See `facts.ts`. */
+  fact_retry: { consumer: string; facts: FactRow[] };
 }
 export type TimerKind = keyof TimerPayloads;
 
@@ -53,6 +56,7 @@ const known_kinds = {
   trigger: true,
   review_to_humans: true,
   push_retry: true,
+  fact_retry: true,
 } satisfies Record<TimerKind, true>;
 
 export interface Timer<K extends TimerKind = TimerKind> {
@@ -65,6 +69,12 @@ export interface Timer<K extends TimerKind = TimerKind> {
 
 export type TimerHandlers = { [K in TimerKind]: (tx: Tx, timer: Timer<K>) => Promise<void> };
 
+const failure_options: FailureOptions = {
+  first_pause_ms: limits.timer_retry_ms,
+  pause_ms_max: limits.timer_retry_ms,
+  text: 'a timer failed; trying again',
+};
+
 export class Timers {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -76,6 +86,8 @@ export class Timers {
   /** The kinds that this program knows. */
   #kinds: readonly string[] = [];
   #firing: { kind: string; ref: string; due_at: number } | null = null;
+  /** The last failures of timers, by kind and ref; under an empty key, that of finding out what is due. */
+  readonly #failures = new Map<string, Failure>();
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -131,27 +143,39 @@ export class Timers {
           this.#untilDue(await firstTimer(reader, this.#kinds)),
         );
         if (wait_ms <= 0) await this.#store.write((tx) => this.#fire(tx));
-        else await this.#wake.wait(Math.min(wait_ms, limits.timer_look_ms), signal);
+        this.#failures.delete(this.#key);
+        if (wait_ms > 0) await this.#wake.wait(Math.min(wait_ms, limits.timer_look_ms), signal);
       } catch (error) {
-        this.#log[retryLevel(error, 'error')](
-          { err: error, timer: this.#firing },
-          'a timer failed; trying again',
-        );
-        const postponed = await this.#postpone().catch(() => false);
+        const { pause_ms } = this.#failed(error);
+        const postponed = await this.#postpone(pause_ms).catch(() => false);
         if (!postponed) await this.#wake.wait(limits.timer_retry_ms, signal);
       }
     }
     unsubscribe();
   }
 
+  /** Identifies the timer that is firing. */
+  get #key(): string {
+    return this.#firing === null ? '' : `${this.#firing.kind} ${this.#firing.ref}`;
+  }
+
+  #failed(error: unknown): Failure {
+    const about = { timer: this.#firing };
+    const failure = nextFailure(this.#failures.get(this.#key), error, failure_options, this.#log, about);
+    // Timers that are removed before they are repeated leave theirs.
+    if (this.#failures.size >= limits.timer_failures_max) this.#failures.clear();
+    this.#failures.set(this.#key, failure);
+    return failure;
+  }
+
   /**
    * Postpones the timer that failed, so that it does not block others. Returns false if no timer was firing, or if it was set
    * again meanwhile: also by its own transaction, if the commit's outcome was not known.
    */
-  async #postpone(): Promise<boolean> {
+  async #postpone(pause_ms: number): Promise<boolean> {
     if (!this.#firing) return false;
     const { kind, ref, due_at } = this.#firing;
-    const to = this.#clock.now() + limits.timer_retry_ms;
+    const to = this.#clock.now() + pause_ms;
     return await this.#store.write((tx) => moveTimer(tx, kind, ref, { from: due_at, to }));
   }
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -164,6 +164,22 @@ test('reports an unreadable spool once while the session runs', async () => {
   ingest.follow('ses_1', [end({ stdout: 9, stderr: 11 })]);
   await ended;
   expect(stored).toEqual(['first\n', 'last\n']);
+  await ingest.close();
+});
+
+test('logs each reason why output cannot be committed once, with its stack', async () => {
+  const warn = vi.spyOn(silentLog, 'warn');
+  let tries = 0;
+  const { ingest, ended } = world({ stdout: 'committedlast\n', stderr: '' }, async () => {
+    if (++tries < 5) throw new TypeError(tries < 3 ? 'x is not a function' : 'y is not a function');
+  });
+  ingest.follow('ses_1', [end({ stdout: 14, stderr: 0 })]);
+  await ended;
+  expect(tries).toBe(5);
+  const logged = warn.mock.calls.map(([fields]) => fields as unknown as { err: Error });
+  expect(logged.map(({ err }) => err.message)).toEqual(['x is not a function', 'y is not a function']);
+  expect(logged[0]!.err.stack).toContain('ingest.test.ts');
+  warn.mockRestore();
   await ingest.close();
 });
 

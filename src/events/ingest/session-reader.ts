@@ -68,12 +68,15 @@ export class SessionReader {
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     let retry_ms = 0;
+    /** What was logged since it last succeeded. */
+    let logged: string | null = null;
     while (!signal.aborted) {
       try {
         this.#cursor ??= await this.#load();
         if (!this.#cursor) return;
         const ended = await this.#catchUp(this.#cursor);
         retry_ms = 0;
+        logged = null;
         if (ended) return;
         await this.#wake.wait(this.#holdMs(), signal);
       } catch (error) {
@@ -86,10 +89,11 @@ export class SessionReader {
           continue;
         }
         retry_ms = Math.min(Math.max(retry_ms * 2, limits.ingest_retry_ms), limits.ingest_retry_ms_max);
-        this.#options.log[retryLevel(error, 'warn')](
-          { session_id: this.#id, err: errorMessage(error), retry_ms },
-          'cannot commit output; trying again',
-        );
+        const message = errorMessage(error);
+        const fields = { session_id: this.#id, err: error, retry_ms };
+        if (message !== logged)
+          this.#options.log[retryLevel(error, 'warn')](fields, 'cannot commit output; trying again');
+        logged = message;
         await sleep(retry_ms, signal);
       }
     }

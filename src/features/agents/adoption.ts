@@ -7,7 +7,7 @@
 import { newId } from '../../base/ids.ts';
 import { showArgv } from '../../core/argv.ts';
 import { type Link, MAIN_NODE, type NodeSink, type SessionFact, type SessionView } from '../../core/node.ts';
-import { problems } from '../../core/problem.ts';
+import { Problem, problems } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
 import { limits as storeLimits } from '../../store/limits.ts';
 import { writeForLink } from '../../store/links.ts';
@@ -60,27 +60,13 @@ async function adopt(
   // The node reports the facts of unreadable sessions later, so they are not lost.
   const seen = new Set([...views.map((view) => view.session_id), ...unreadable]);
   for (const view of views) {
-    const known = await store.read((reader) => findSession(reader, view.session_id));
-    if (known && known.node_id !== node_id) {
-      log.error(
-        { session_id: view.session_id, node_id },
-        "a node reported another node's session; ignoring it",
-      );
-      continue;
+    try {
+      await adoptOne(core, ingest, view, link);
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      const fields = { err: error, node_id, session_id: view.session_id };
+      log.error(fields, 'cannot adopt a session; trying again when its node is linked again');
     }
-    const state = known?.state ?? null;
-    if (known && state === 'ended') {
-      if (view.phase === 'ended') await forgetEnded(core, node_id, view.session_id);
-      else await writeForLink(store, link, (tx) => enqueueDiscard(core, tx, node_id, known));
-      continue;
-    }
-    if (known && view.stdin_bytes > known.stdin_bytes)
-      await writeForLink(store, link, (tx) => loseStdin(core, tx, view));
-    if (state === null && !(await writeForLink(store, link, (tx) => adoptUnknown(core, tx, node_id, view))))
-      continue;
-    // Before its end is reconciled, which treats undelivered answers as lost.
-    if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
-    ingest.follow(view.session_id, view.facts);
   }
   for (const id of unreadable)
     await writeForLink(store, link, (tx) => discardForgotten(core, tx, node_id, id));
@@ -99,6 +85,29 @@ async function adopt(
     // Lets the session's reader notice the end.
     ingest.wake(session.id);
   }
+}
+
+/** Continues a session that its node has reported. */
+async function adoptOne(core: AgentCore, ingest: Ingest, view: SessionView, link: Link): Promise<void> {
+  const { store, log } = core;
+  const { node_id } = link;
+  const known = await store.read((reader) => findSession(reader, view.session_id));
+  if (known && known.node_id !== node_id) {
+    const fields = { session_id: view.session_id, node_id };
+    log.error(fields, "a node reported another node's session; ignoring it");
+    return;
+  }
+  if (known?.state === 'ended') {
+    if (view.phase === 'ended') await forgetEnded(core, node_id, view.session_id);
+    else await writeForLink(store, link, (tx) => enqueueDiscard(core, tx, node_id, known));
+    return;
+  }
+  if (known && view.stdin_bytes > known.stdin_bytes)
+    await writeForLink(store, link, (tx) => loseStdin(core, tx, view));
+  if (!known && !(await writeForLink(store, link, (tx) => adoptUnknown(core, tx, node_id, view)))) return;
+  // Before its end is reconciled, which treats undelivered answers as lost.
+  if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
+  ingest.follow(view.session_id, view.facts);
 }
 
 /** Recovers a session that the database did not know. Returns false if it must not be followed. */

@@ -7,6 +7,7 @@ import { authorize, viewOf } from '../../core/policy.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import { NotYet } from '../../work/failures.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { type AgentCore, SERVICE } from './core.ts';
@@ -135,7 +136,7 @@ export class Forgetting {
     } catch (error) {
       const code = error instanceof Problem ? error.code : null;
       // Its last output is still being written: retry.
-      if (code === problems.agentRunning().code) throw new Error(`session ${session_id} is still ending`);
+      if (code === problems.agentRunning().code) throw new NotYet(`session ${session_id} is still ending`);
       if (code !== problems.sessionNotFound().code) throw error;
     }
     const { agent_id } = payload;

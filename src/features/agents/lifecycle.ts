@@ -10,6 +10,7 @@ import type { Link, StopReport } from '../../core/node.ts';
 import {
   agentProcessesSurvived,
   explainRefusal,
+  isTemporary,
   isUnreachable,
   Problem,
   problems,
@@ -17,7 +18,8 @@ import {
 import type { Ingest } from '../../events/ingest/ingest.ts';
 import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import type { IntentHandlers } from '../../work/outbox.ts';
+import { explainFailure } from '../../work/failures.ts';
+import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import { type AgentCore, auditAgent, type Principal } from './core.ts';
 import { getPermissionEnv } from './creation.ts';
 import { limits } from './limits.ts';
@@ -61,14 +63,15 @@ export class Lifecycle {
 
   /**
    * Inserts a session and the intent to start it. `keyed_id`: an id for the session, derived from an idempotency key; used
-   * unless an earlier session has it. Throws `agent is already running`, `agent is being deleted`, `agents_stopping` and
+   * unless an earlier session has it. `waits`: the start waits while the node refuses it for a reason that may pass, because
+   * nobody hears of the refusal. Throws `agent is already running`, `agent is being deleted`, `agents_stopping` and
    * `no_local_node`.
    */
   async enqueueStart(
     tx: Tx,
     row: AgentRow,
     principal: Principal,
-    keyed_id?: string,
+    { keyed_id, waits = false }: { keyed_id?: string | undefined; waits?: boolean } = {},
   ): Promise<{ session_id: string; intent_id: number }> {
     if (isLive(row)) throw problems.agentAlreadyRunning();
     if (this.#core.starts.active) throw problems.agentsStopping();
@@ -104,7 +107,8 @@ export class Lifecycle {
     });
     await timers.clear(tx, 'agent_restart', row.id);
     await auditAgent(this.#core, tx, 'agent_started', row, principal, { session_id });
-    return { session_id, intent_id: await outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
+    const payload = waits ? { waits } : {};
+    return { session_id, intent_id: await outbox.enqueue(tx, row.node_id, session_id, 'start', payload) };
   }
 
   /** Records the intent to stop a running agent, and returns its id. `then`: the state afterwards. Throws `agent is not running`. */
@@ -144,7 +148,7 @@ export class Lifecycle {
       if (restart !== null && row.pending_request !== restart && !isLive(row))
         throw problems.agentNotRunning();
       updateAgent(tx, row.num, { restart_count: 0 });
-      return { node_id, ...(await this.enqueueStart(tx, row, principal, keyed_id)) };
+      return { node_id, ...(await this.enqueueStart(tx, row, principal, { keyed_id })) };
     });
     const { outbox } = this.#core;
     if (begun.intent_id === null) outbox.retryNow(begun.node_id);
@@ -282,7 +286,7 @@ export class Lifecycle {
   /** The handlers that carry out intents on the node. */
   intentHandlers(): Pick<IntentHandlers, 'start' | 'stop' | 'input' | 'forget'> {
     return {
-      start: (intent) => this.#dispatchStart(intent.lane),
+      start: (intent) => this.#dispatchStart(intent),
       stop: (intent) => this.#dispatchStop(intent.lane, intent.payload.grace_ms),
       input: async ({ lane: session_id, payload }) => {
         const session = await this.#findLive(session_id);
@@ -311,7 +315,8 @@ export class Lifecycle {
     };
   }
 
-  async #dispatchStart(session_id: string): Promise<void> {
+  async #dispatchStart(intent: Intent<'start'>): Promise<void> {
+    const { lane: session_id } = intent;
     const starting = await this.#findLive(session_id);
     if (starting?.state === 'starting' && !starting.stopping) await this.#reach(starting, 'start');
     const found = await this.#core.store.read(async (reader) => {
@@ -354,8 +359,7 @@ export class Lifecycle {
       });
       this.#ingest(agent.node_id)?.follow(session_id, view.facts);
     } catch (error) {
-      if (!(error instanceof Problem) || error.is_of_store) throw error;
-      if (error.kind === 'invalid') {
+      if (error instanceof Problem && error.kind === 'invalid') {
         const exit = {
           exit_code: null,
           exit_signal: null,
@@ -365,7 +369,9 @@ export class Lifecycle {
         return this.#reconciler.reconcileWithoutProcess(session_id, exit, link);
       }
       if (isUnreachable(error)) await this.#stall(session, 'start');
-      else await this.#undoStart(agent.id, session, error.message, link);
+      else if (intent.payload.waits && isTemporary(error)) await this.#showWait(intent, session, error);
+      else if (error instanceof Problem && !error.is_of_store)
+        await this.#undoStart(agent.id, session, error.message, link);
       throw error;
     }
   }
@@ -414,6 +420,14 @@ export class Lifecycle {
     });
   }
 
+  /** Reports a start that waits, once it has failed several times. */
+  async #showWait({ failure, lane: session_id }: Intent<'start'>, { agent_id }: SessionRow, error: unknown) {
+    const is_of_store = error instanceof Problem && error.is_of_store;
+    if (failure?.count !== limits.hidden_start_failures || is_of_store) return;
+    const waiting = { agent_id, session_id, reason: `the agent cannot start yet: ${explainFailure(error)}` };
+    await this.#core.store.write((tx) => this.#core.facts.record(tx, 'acp_waits', session_id, waiting));
+  }
+
   /** The node rejected the start before it created anything. */
   async #undoStart(agent_id: string, session: SessionRow, error: string, link: Link | null): Promise<void> {
     await writeForLink(this.#core.store, link, async (tx) => {
@@ -460,11 +474,6 @@ async function isStarting(reader: Reader, session_id: string): Promise<boolean> 
 
 async function hasEnded(reader: Reader, session_id: string): Promise<boolean> {
   return ((await findSession(reader, session_id))?.state ?? 'ended') === 'ended';
-}
-
-/** For stops: an agent that has ended meanwhile is stopped. */
-export function ignoreNotRunning(error: unknown): void {
-  if (!hasCode(error, problems.agentNotRunning().code)) throw error;
 }
 
 function liveSessionId(row: AgentRow): string {

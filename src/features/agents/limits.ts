@@ -20,6 +20,8 @@ export const limits = {
   stop_all_rounds: 5,
   /** How long no agent starts after all were stopped, so that the plane can stop. */
   start_pause_ms: 30_000,
+  /** How many times the start of a run's agent may fail before the run shows why. */
+  hidden_start_failures: 3,
   /** First wait of the restart policy. */
   restart_backoff_ms: 10_000,
   /** Longest wait of the restart policy. */

@@ -18,9 +18,10 @@ import {
   problems,
 } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import { NotYet } from '../../work/failures.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import { type AgentCore, auditAgent, type Principal } from './core.ts';
-import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import {
   hasState,
@@ -33,6 +34,7 @@ import {
 import { type AgentRow, findAgent, interruptedRestarts, updateAgent } from './queries/agents.ts';
 import { isLive } from './records.ts';
 import type { PendingKind } from './rules.ts';
+import { ignoreNotRunning } from './session-errors.ts';
 
 type Find = (reader: Reader) => Promise<AgentRow>;
 
@@ -262,15 +264,16 @@ export class PendingRequests {
   async #begin(tx: Tx, row: AgentRow): Promise<number | null> {
     const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
     const is_live = isLive(row);
-    if (this.#core.deleting.has(row.id)) throw new Error(`the agent ${row.id} is being deleted`);
+    if (this.#core.deleting.has(row.id)) throw new NotYet(`the agent ${row.id} is being deleted`);
     if (is_live && (await this.#lifecycle.isUnanswered(tx, row, 'stop'))) {
-      throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
+      throw new NotYet(`the stop of ${row.session_id} has not been carried out yet`);
     }
     if (is_live && kind === 'restart')
       return this.#lifecycle.enqueueStop(tx, row, principal, grace_ms, pendingState(row));
     updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
     if (is_live && kind === 'stop') await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
-    if (!is_live && kind !== 'stop') await this.#lifecycle.enqueueStart(tx, row, principal, session_id);
+    if (!is_live && kind !== 'stop')
+      await this.#lifecycle.enqueueStart(tx, row, principal, { keyed_id: session_id });
     await this.#core.records.publish(tx, row.id);
     return null;
   }

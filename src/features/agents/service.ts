@@ -16,7 +16,7 @@ import type {
 } from '../../core/node.ts';
 import { isPaged, type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
-import { isInterrupted, isUnreachable, problems } from '../../core/problem.ts';
+import { isTemporary, problems } from '../../core/problem.ts';
 import type { Session } from '../../core/session.ts';
 import type { Audience } from '../../events/feed.ts';
 import type { Reader } from '../../store/store.ts';
@@ -25,7 +25,7 @@ import { type AgentCore, auditAgent, type Principal } from './core.ts';
 import { type AgentRequest, type CreateAgent, fromPreset, insertNew, withDefaults } from './creation.ts';
 import { whileStopped } from './deleting.ts';
 import { type DeleteOptions, type DeletionPreview, previewDeletion } from './deletion-preview.ts';
-import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import type { PendingRequests } from './pending.ts';
 import { prepareWorkdir, readInWorkdir } from './placement.ts';
 import {
@@ -43,6 +43,7 @@ import {
 import { isLive } from './records.ts';
 import { cancelRestart } from './restarts.ts';
 import type { Agent, AgentStatus } from './rules.ts';
+import { ignoreNotRunning } from './session-errors.ts';
 import { changedColumns, type UpdateAgent } from './updating.ts';
 import { type Deleted, type Released, releaseWorktree } from './worktree-release.ts';
 
@@ -307,10 +308,8 @@ export class Agents {
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
     });
     await this.#lifecycle.whileReachable(node_id, outbox.outcome(intent_id)).catch((error: unknown) => {
-      // The node stopped answering after the commit. The input is accepted: it reaches the agent later, and the client must
-      // not send it again.
-      const is_accepted = isUnreachable(error) || isInterrupted(error);
-      if (!is_accepted) throw error;
+      // The input is accepted: it reaches the agent later, and the client must not send it again.
+      if (!isTemporary(error)) throw error;
     });
     return this.#core.records.read(caller, 'agent.drive', agent_id);
   }

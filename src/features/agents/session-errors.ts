@@ -10,6 +10,11 @@ export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Problem && codes.includes(error.code);
 }
 
+/** For stops: an agent that has ended meanwhile is stopped. */
+export function ignoreNotRunning(error: unknown): void {
+  if (!hasCode(error, problems.agentNotRunning().code)) throw error;
+}
+
 /** Throws if the node cannot say whether it has the session. */
 export async function hasSession(node: Node, session_id: string): Promise<boolean> {
   try {

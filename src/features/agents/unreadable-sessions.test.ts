@@ -50,6 +50,18 @@ test('a stop does not wait for input that the node cannot store', async () => {
   await fixture.until(id, 'cancelled');
 });
 
+test('accepts input that cannot be stored for a moment, and stores it once', async () => {
+  const { node } = fixture;
+  const { id } = await fixture.create({ start: true, stdin: true });
+  await fixture.until(id, 'running');
+  const input = vi.spyOn(node, 'input');
+  input.mockRejectedValueOnce(Object.assign(new Error('too many open files'), { code: 'EMFILE' }));
+  await fixture.agents.input(ANA, id, 'x', false, null);
+  fixture.core.outbox.retryNow('main');
+  await vi.waitFor(() => expect(input).toHaveBeenCalledTimes(2), SOON);
+  await expect(input.mock.results[1]!.value).resolves.toBe(1);
+});
+
 test('a repeated start waits until the node can say whether the session exists', async () => {
   const { node } = fixture;
   const agent = await fixture.create();

@@ -186,6 +186,18 @@ test('a trigger ends visibly if the run’s mailbox is full', async () => {
   );
 });
 
+test('a trigger ends visibly if the system no longer knows its time zone', async () => {
+  const trigger = await set({ cron: '* * * * *', timezone: 'Europe/Berlin' });
+  await fixture.store.write((tx) => tx.run(tx.sql.updateTable('triggers').set({ timezone: 'Europe/Bonn' })));
+  await fixture.advanceClock(60_000);
+  await vi.waitFor(async () => expect(await list()).toEqual([]), SOON);
+  const { attention } = await fixture.store.read(async (reader) => (await findRun(reader, run.id))!);
+  expect(attention).toBe(
+    `trigger ${trigger.id} of lead@${run.team_id} ended: timezone must be an IANA time zone`,
+  );
+  expect(await mail()).toEqual([]);
+});
+
 test('an agent that wakes itself with a trigger continues its chain', async () => {
   const actor_id = `robot@${run.team_id}`;
   await fixture.store.write(async (tx) => {

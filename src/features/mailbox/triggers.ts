@@ -200,7 +200,10 @@ export class Triggers {
     }
     const { actor_id, hops } = row;
     const payload = JSON.parse(row.payload) as Record<string, unknown>;
+    const now = this.#options.clock.now();
+    let next_at: number | null;
     try {
+      next_at = nextTime(row, row.next_at, now);
       // A person may have left the team, or have been deleted.
       await actorOfRun(tx, (await teamOfNum(tx, row.team_num))!, run, actor_id);
       await this.#mailbox.post(tx, { run, from_actor_id: actor_id, to_actor_id: actor_id, payload, hops });
@@ -210,8 +213,6 @@ export class Triggers {
       await this.#delete(tx, row);
       return;
     }
-    const now = this.#options.clock.now();
-    const next_at = nextTime(row, row.next_at, now);
     if (next_at === null) await this.#delete(tx, row);
     else {
       await updateTrigger(tx, row.num, { next_at, last_at: now, fired: row.fired + 1 });

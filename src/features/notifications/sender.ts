@@ -6,7 +6,9 @@
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
+import type { RequestDetails } from 'web-push';
 import type { Clock } from '../../base/clock.ts';
+import { isExhausted } from '../../base/files.ts';
 import { AddressRefused, createResolver } from './endpoint.ts';
 import type { PushKeyPair } from './keys.ts';
 import { limits } from './limits.ts';
@@ -70,12 +72,16 @@ export class Sender {
     this.#closed.abort();
   }
 
-  /** `ttl_ms`: how long the push service may keep the message for an offline device. */
+  /**
+   * `ttl_ms`: how long the push service may keep the message for an offline device. Throws errors that have to do neither with
+   * the device nor with its push service.
+   */
   async send(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number): Promise<Outcome> {
+    const request = await this.#build(target, key, message, ttl_ms);
     try {
-      const answer = await this.#slots.run(target.user_id, () => this.#post(target, key, message, ttl_ms));
-      return this.#read(answer);
+      return this.#read(await this.#slots.run(target.user_id, () => this.#post(request)));
     } catch (error) {
+      if (isExhausted(error)) throw error;
       if (error instanceof AddressRefused) return { kind: 'refused', error: error.message };
       const { code, name } = error as NodeJS.ErrnoException;
       const why = name === 'TimeoutError' ? 'no answer in time' : (code ?? 'the connection failed');
@@ -83,21 +89,20 @@ export class Sender {
     }
   }
 
-  async #post(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number): Promise<Answer> {
+  async #build(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number) {
     // Loaded with the first message, because most planes never send one.
     const { default: library } = await import('web-push');
     const { endpoint, p256dh, auth } = target;
-    const { method, headers, body } = library.generateRequestDetails(
-      { endpoint, keys: { p256dh, auth } },
-      JSON.stringify(message),
-      {
-        TTL: Math.floor(ttl_ms / 1000),
-        urgency: urgencies[message.kind],
-        topic: hashTopic(message.tag),
-        contentEncoding: 'aes128gcm',
-        vapidDetails: { subject: this.#options.subject, ...key },
-      },
-    );
+    return library.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, JSON.stringify(message), {
+      TTL: Math.floor(ttl_ms / 1000),
+      urgency: urgencies[message.kind],
+      topic: hashTopic(message.tag),
+      contentEncoding: 'aes128gcm',
+      vapidDetails: { subject: this.#options.subject, ...key },
+    });
+  }
+
+  #post({ endpoint, method, headers, body }: RequestDetails): Promise<Answer> {
     const url = new URL(endpoint);
     const request = url.protocol === 'https:' ? tlsRequest : plainRequest;
     const lookup = createResolver(url, this.#options.own_origins);

@@ -757,6 +757,18 @@ describe('delivery', () => {
     expect(device.request_count).toBe(1);
   });
 
+  test('repeats a message that cannot be built, which says nothing about the device', async () => {
+    const device = await subscribe(ANA);
+    const current = vi.spyOn(PushKeys.prototype, 'current');
+    current.mockResolvedValueOnce({ publicKey: await fixture.push.publicKey(), privateKey: 'x' });
+    await fails();
+    await device.untilMessages(1);
+    await settled();
+    expect(await devicesOf(ANA)).toMatchObject([{ status: 'active', failures: 0, last_error: null }]);
+    expect(current).toHaveBeenCalledTimes(3);
+    current.mockRestore();
+  });
+
   test('expires a device if it keeps failing, until the device subscribes again', async () => {
     const device = await subscribe(ANA);
     for (let n = 0; n < limits.push_failures_max; n++) {

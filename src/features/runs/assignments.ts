@@ -16,6 +16,7 @@ import { findAgent, findSession } from '../agents/queries/agents.ts';
 import { endTurn } from '../conversations/driver.ts';
 import { deletePrompt, findPrompt } from '../conversations/queries.ts';
 import { limits } from './limits.ts';
+import type { Obstacles } from './obstacles.ts';
 import { type Assignment, assignmentOfNum, endAssignment, updateAssignment } from './queries/assignments.ts';
 import { runOfNum } from './queries/runs.ts';
 import { findStep, updateStep } from './queries/steps.ts';
@@ -35,13 +36,18 @@ export class Assignments {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
   readonly #scheduler: Scheduler;
+  readonly #obstacles: Obstacles;
   /** Unix ms. */
   readonly #opened_at: number;
 
-  constructor(core: AgentCore, lifecycle: Lifecycle, scheduler: Scheduler) {
+  constructor(
+    core: AgentCore,
+    { lifecycle, scheduler, obstacles }: { lifecycle: Lifecycle; scheduler: Scheduler; obstacles: Obstacles },
+  ) {
     this.#core = core;
     this.#lifecycle = lifecycle;
     this.#scheduler = scheduler;
+    this.#obstacles = obstacles;
     this.#opened_at = core.clock.now();
   }
 
@@ -150,8 +156,10 @@ export class Assignments {
     await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
   }
 
-  async #markEnded(tx: Tx, { num }: Assignment): Promise<void> {
+  async #markEnded(tx: Tx, assignment: Assignment): Promise<void> {
+    const { num, run_num } = assignment;
     endAssignment(tx, num, this.#core.clock.now());
+    await this.#obstacles.clear(tx, (await runOfNum(tx, run_num))!, assignment);
     await this.#core.timers.clear(tx, 'step_timeout', String(num));
   }
 

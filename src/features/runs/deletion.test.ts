@@ -142,6 +142,15 @@ test('deletes agents 30 days after their team was deleted', async () => {
   expect(await names()).toEqual([]);
 });
 
+test('deletes the agents of other runs if one cannot be deleted', async () => {
+  await endedRun();
+  await endedRun();
+  fixture.clock.advance(31 * DAY);
+  vi.spyOn(fixture.agents, 'deleteEnded').mockRejectedValueOnce(new TypeError('x is not a function'));
+  expect(await sweep()).toBe(1);
+  expect(await sweep()).toBe(1);
+});
+
 test('keeps agents of runs while their node does not answer', async () => {
   await endedRun();
   fixture.clock.advance(31 * DAY);

@@ -4,16 +4,17 @@
  */
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { authorize } from '../../core/policy.ts';
-import { isFault, isUnreachable, problems } from '../../core/problem.ts';
+import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import { teamResource } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { type AgentCore, type Principal, SERVICE } from '../agents/core.ts';
-import { ignoreNotRunning, type Lifecycle } from '../agents/lifecycle.ts';
+import type { Lifecycle } from '../agents/lifecycle.ts';
 import { type AgentRow, findAgent } from '../agents/queries/agents.ts';
 import { agentsOfRun, expiredRunAgents } from '../agents/queries/run-agents.ts';
 import { isLive } from '../agents/records.ts';
 import type { Agents } from '../agents/service.ts';
+import { ignoreNotRunning } from '../agents/session-errors.ts';
 import { whyOfOthers, worktreeOf } from '../agents/worktree-release.ts';
 import { requireRun } from './access.ts';
 import { limits } from './limits.ts';
@@ -72,8 +73,8 @@ export class RunDeleter {
   }
 
   /**
-   * Deletes agents whose run ended, or whose run was deleted, at least `days` ago. Skips nodes that do not answer. Resolves to
-   * the number of deleted agents, at most `limits.expired_agents_per_sweep` per node.
+   * Deletes agents whose run ended, or whose run was deleted, at least `days` ago. Skips nodes that do not answer, and logs which
+   * agents cannot be deleted. Resolves to the number of deleted agents, at most `limits.expired_agents_per_sweep` per node.
    */
   async sweep(days: number): Promise<number> {
     const { core, agents } = this.#options;
@@ -90,8 +91,12 @@ export class RunDeleter {
         await agents.deleteEnded(id, SERVICE, { delete_worktree: false });
         deleted++;
       } catch (error) {
-        // It was started or deleted in the meantime, or its node is gone.
-        if (isFault(error)) throw error;
+        if (!(error instanceof Problem)) {
+          core.log.error({ err: error, agent_id: id }, 'cannot delete an agent of an old run');
+          continue;
+        }
+        if (error.is_of_store) throw error;
+        // Otherwise, it was started or deleted in the meantime, or its node is gone.
         if (isUnreachable(error)) away.add(node_id);
       }
     }

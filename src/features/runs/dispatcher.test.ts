@@ -488,21 +488,6 @@ test('stopping an agent that does not answer fails its step, and clears the atte
   expect(run).toMatchObject({ attention: null, error: 'step a failed: its agent ended before' });
 });
 
-test('an attempt fails if its node refuses the start', async () => {
-  const { resolve } = fixture.node.folders;
-  let request = 0;
-  fixture.node.folders.resolve = async (workdir) => {
-    // The first call is for creating the agent.
-    if (++request === 2) throw problems.diskSpace();
-    return resolve(workdir);
-  };
-  const steps = [{ step_key: 'a', max_attempts: 2 }];
-  const run_id = await beginRun(fixture, { members: [plainMember('m', 'x')], steps });
-  fixture.node.end(await nextSession(), 0);
-  await untilRun(fixture, run_id, 'completed');
-  expect((await step(run_id, 'a')).attempt).toBe(2);
-});
-
 test('a step fails at once if its input is too large for a file', async () => {
   const run_id = await beginRun(fixture, {
     members: [plainMember('m', 'x')],

@@ -10,6 +10,7 @@ import type { SessionHooks } from '../feature.ts';
 import { Assignments } from './assignments.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { Launcher } from './launcher.ts';
+import { Obstacles } from './obstacles.ts';
 import { Outcomes } from './outcomes.ts';
 import { RunPublisher } from './publisher.ts';
 import { Scheduler } from './scheduler.ts';
@@ -31,11 +32,12 @@ export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine 
     if (await findAgent(tx, agent_id)) await core.records.publish(tx, agent_id);
   };
   const scheduler = new Scheduler({ clock, facts, publisher, publishAgent });
-  const assignments = new Assignments(core, lifecycle, scheduler);
+  const obstacles = new Obstacles(core, publisher);
+  const assignments = new Assignments(core, { lifecycle, scheduler, obstacles });
   const dispatcher = new Dispatcher(core, assignments);
   scheduler.open((tx, run, effects) => dispatcher.execute(tx, run, effects));
-  const launcher = new Launcher(core, lifecycle, assignments);
-  const outcomes = new Outcomes(core, assignments, publisher);
+  const launcher = new Launcher(core, lifecycle, assignments, obstacles);
+  const outcomes = new Outcomes(core, assignments, publisher, obstacles);
   return {
     scheduler,
     publisher,

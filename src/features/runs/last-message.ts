@@ -6,7 +6,7 @@ import { asRecord, asString } from '../../acp/json.ts';
 import { readUpdate } from '../../acp/updates.ts';
 import { limits } from '../../base/limits.ts';
 import type { EventRecord, EventType } from '../../core/event.ts';
-import { isFault } from '../../core/problem.ts';
+import { Problem } from '../../core/problem.ts';
 import type { EventLog } from '../../events/log.ts';
 
 /** Updates about work. A message before one of these was not the last message. */
@@ -50,7 +50,7 @@ export async function lastMessage(
       } else if (chunks.length > 0 && WORK.includes(kind)) break;
     }
   } catch (error) {
-    if (isFault(error)) throw error;
+    if (!(error instanceof Problem) || error.kind !== 'not_found') throw error;
   }
   if (chunks.length === 0) return null;
   return chunks.reverse().join('').slice(-limits.step_output_bytes_max).toWellFormed();

@@ -1,5 +1,5 @@
 /** Reads the end of a session's stdout from its agent's log. It is the output of a step without an output file. */
-import { isFault } from '../../core/problem.ts';
+import { Problem } from '../../core/problem.ts';
 import type { EventLog } from '../../events/log.ts';
 import { OutputMissing } from '../../events/output.ts';
 import { backwards } from './last-message.ts';
@@ -25,7 +25,7 @@ export async function lastStdout(log: EventLog, agent_id: string, session_id: st
       return { bytes: await readable(log, agent_id, session_id), missing: error.message };
     }
     // The agent was deleted in the meantime, together with its log.
-    if (isFault(error)) throw error;
+    if (!(error instanceof Problem) || error.kind !== 'not_found') throw error;
   }
   return { bytes: Buffer.concat(parts), missing: null };
 }

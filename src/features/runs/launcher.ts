@@ -9,17 +9,19 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
 import { explainRefusal, invalid, isTemporary, type Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import { NotYet } from '../../work/failures.ts';
 import type { Intent } from '../../work/outbox.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import { type CreateAgent, fromPreset, insertNew } from '../agents/creation.ts';
-import { ignoreNotRunning, type Lifecycle } from '../agents/lifecycle.ts';
+import type { Lifecycle } from '../agents/lifecycle.ts';
 import { prepareWorkdir, sharedWorktreeId, sharesWorktree } from '../agents/placement.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
 import { firstAgentOfMember } from '../agents/queries/run-agents.ts';
 import { isLive } from '../agents/records.ts';
+import { ignoreNotRunning } from '../agents/session-errors.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import type { ActorHelp } from '../feature.ts';
@@ -27,6 +29,7 @@ import { teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import type { Assignments } from './assignments.ts';
 import { limits } from './limits.ts';
+import type { Obstacles } from './obstacles.ts';
 import { isAgentOfMember } from './participants.ts';
 import {
   type Assignment,
@@ -56,11 +59,13 @@ export class Launcher {
   readonly #core: AgentCore;
   readonly #lifecycle: Lifecycle;
   readonly #assignments: Assignments;
+  readonly #obstacles: Obstacles;
 
-  constructor(core: AgentCore, lifecycle: Lifecycle, assignments: Assignments) {
+  constructor(core: AgentCore, lifecycle: Lifecycle, assignments: Assignments, obstacles: Obstacles) {
     this.#core = core;
     this.#lifecycle = lifecycle;
     this.#assignments = assignments;
+    this.#obstacles = obstacles;
   }
 
   /** Gives the assignment to its agent. Idempotent: does nothing if it has ended or its agent already has it. */
@@ -81,7 +86,10 @@ export class Launcher {
         });
       await (launch.agent === null ? this.#prepareWorkdir(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
-      if (isTemporary(error)) throw error;
+      if (isTemporary(error)) {
+        await this.#obstacles.show(intent, 'cannot start yet', error);
+        throw error;
+      }
       const refusal = error as Problem;
       const final = refusal.kind === 'invalid' || refusal.kind === 'not_found';
       const failed = {
@@ -109,8 +117,7 @@ export class Launcher {
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);
     await this.#lifecycle.stopAndWait(find, SERVICE, sharedLimits.stop_grace_ms).catch(ignoreNotRunning);
     const is_still_live = await store.read(async (reader) => isLive(await find(reader)));
-    // This is not a Problem, so the outbox tries again later.
-    if (is_still_live) throw new Error(`session ${agent.session_id} has not ended yet`);
+    if (is_still_live) throw new NotYet(`session ${agent.session_id} has not ended yet`);
   }
 
   /** If the member uses a worktree, all its agents in a run share it. */
@@ -142,13 +149,14 @@ export class Launcher {
     const launch = await findLaunch(tx, assignment_num);
     if (!launch) return;
     const { assignment, run, member } = launch;
+    await this.#obstacles.clear(tx, run, assignment);
     const row = launch.agent ?? (await this.#insertAgent(tx, launch, request, worktree));
     const is_acp = memberKind(member) === 'acp';
     if (is_acp) updateAssignment(tx, assignment.num, { prompt_id: await this.#queuePrompt(tx, launch, row) });
     else assertInputFits(await getInput(tx, run, assignment.work));
     if (isLive(row)) await AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
     else {
-      const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE);
+      const { session_id } = await this.#lifecycle.enqueueStart(tx, row, SERVICE, { waits: true });
       if (!is_acp) updateAssignment(tx, assignment.num, { session_id });
     }
     await this.#core.records.publish(tx, row.id);

@@ -19,6 +19,7 @@ import type { Assignments, Outcome } from './assignments.ts';
 import { lastMessage } from './last-message.ts';
 import { lastStdout } from './last-stdout.ts';
 import { limits } from './limits.ts';
+import type { Obstacles } from './obstacles.ts';
 import type { RunPublisher } from './publisher.ts';
 import {
   type Assignment,
@@ -56,20 +57,24 @@ export class Outcomes {
   readonly #core: AgentCore;
   readonly #assignments: Assignments;
   readonly #publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>;
+  readonly #obstacles: Obstacles;
 
   constructor(
     core: AgentCore,
     assignments: Assignments,
     publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention'>,
+    obstacles: Obstacles,
   ) {
     this.#core = core;
     this.#assignments = assignments;
     this.#publisher = publisher;
+    this.#obstacles = obstacles;
   }
 
   facts(): FactHandlers {
     return {
       session_started: async (tx, { payload }) => {
+        await this.#showWaiting(tx, payload.agent_id, null);
         const assignment = await openPlainAssignment(tx, payload.session_id);
         if (assignment) await this.#assignments.started(tx, assignment);
       },
@@ -151,8 +156,11 @@ export class Outcomes {
     const { attempt_num: assignment_num } = intent.payload;
     const assignment = await store.read((reader) => assignmentOfNum(reader, assignment_num));
     if (!assignment || assignment.ended) return;
-    const { outcome, incomplete } = await read(assignment).catch((error: unknown): Reading => {
-      if (isTemporary(error)) throw error;
+    const { outcome, incomplete } = await read(assignment).catch(async (error: unknown): Promise<Reading> => {
+      if (isTemporary(error)) {
+        await this.#obstacles.show(intent, 'its output cannot be read yet', error);
+        throw error;
+      }
       const reason = (error as Problem).message;
       return { outcome: { kind: 'failed', error_text: `its output cannot be read: ${reason}`, final: true } };
     });

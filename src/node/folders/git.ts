@@ -233,7 +233,8 @@ export function firstError(result: ExecResult, program = 'git'): string {
   return (line ?? `${program} ended with ${result.signal ?? `exit code ${result.code}`}`).slice(0, 500);
 }
 
-/** The Problem `git_refused` with git's error message. */
+/** The Problem `git_refused` with git's error message, or `git_interrupted` if a signal ended git, which says nothing else. */
 export function gitRefused(result: ExecResult, prefix = ''): Problem {
+  if (result.code === null) return new Problem('unavailable', 'git_interrupted', firstError(result));
   return invalid(`${prefix}${firstError(result)}`, 'git_refused');
 }

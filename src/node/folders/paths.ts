@@ -6,8 +6,9 @@
  */
 import { chown, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
+import { isExhausted } from '../../base/files.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { invalid, type Problem, problems } from '../../core/problem.ts';
+import { asDiskSpaceProblem, invalid, type Problem, problems } from '../../core/problem.ts';
 import { holdFolder } from '../confinement/held-folder.ts';
 import { limits } from '../limits.ts';
 
@@ -166,14 +167,15 @@ export async function makeFolders(
   }
 }
 
-/** Throws the Problem for a link or file in place of a folder. */
+/** Throws the Problem for a link or file in place of a folder. An error that says nothing about the path is thrown again. */
 function throwFolderProblem(error: NodeJS.ErrnoException): never {
   if (error.code === 'ELOOP') throw problems.workdirNotSafe();
   if (error.code === 'ENOTDIR') throw invalid('workdir is not a directory', 'workdir_not_a_directory');
   throw cannotCreate(error);
 }
 
-function cannotCreate(error: unknown): Problem {
+function cannotCreate(error: unknown): unknown {
+  if (isExhausted(error) || asDiskSpaceProblem(error) !== error) return error;
   const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
   return invalid(`workdir cannot be created: ${code}`, 'workdir_not_made');
 }

@@ -59,7 +59,7 @@ export async function commitOf(git: Git, place: GitPlace, ref: string | null): P
   );
 }
 
-/** The commit that `ref` names; null if there is no such commit. Throws `git_refused` if a signal ended git. */
+/** The commit that `ref` names; null if there is no such commit. Throws `git_interrupted` if a signal ended git. */
 export async function commitOrNull(git: Git, place: GitPlace, ref: string): Promise<string | null> {
   const result = await revParse(git, place, ref);
   if (result.code === null) throw gitRefused(result);

@@ -140,7 +140,7 @@ test.each(['rev-list', 'rev-parse'])('a git %s that is killed hides no commit', 
   if (command === 'rev-parse') git(made.workdir, 'branch', '-D', made.branch!);
   const isKilled = (args: string[]) => args.includes(command) && !args.includes('--git-common-dir');
   answer = (args, result) => (isKilled(args) ? killed(result) : result);
-  expect(await remove(made)).toEqual({ removed: false, kept_because: 'git ended with SIGKILL' });
+  await expect(remove(made)).rejects.toMatchObject({ code: 'git_interrupted' });
   answer = (_, result) => result;
   await expectKept(made, ONE_COMMIT);
 });
@@ -153,7 +153,7 @@ test('a creation that is repeated keeps the files, whatever git says about its r
     await expect(create({ ref, agent_id: 'agt_two' }), ref).rejects.toMatchObject({ kind: 'invalid' });
   }
   answer = (args, result) => (args.some((arg) => arg.startsWith('refs/heads/')) ? killed(result) : result);
-  await expect(create()).rejects.toThrow('git ended with SIGKILL');
+  await expect(create()).rejects.toMatchObject({ kind: 'unavailable', message: 'git ended with SIGKILL' });
   answer = (_, result) => result;
   expect(await create()).toEqual(made);
   expect(readFileSync(join(made.workdir, 'note'), 'utf8')).toBe('kept');

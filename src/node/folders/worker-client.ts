@@ -9,6 +9,7 @@ import { dirname } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../base/async.ts';
+import { isExhausted } from '../../base/files.ts';
 import {
   isAlive,
   type ProcessRef,
@@ -155,7 +156,7 @@ export class FolderWorkers {
 
 /** Throws the Problem for a folder that was changed or removed in the meantime. */
 function throwFolderProblem(error: NodeJS.ErrnoException): never {
-  if (error instanceof Problem) throw error;
+  if (error instanceof Problem || isExhausted(error)) throw error;
   throw error.code === 'ENOENT' ? problems.workdirMissing() : problems.workdirNotSafe();
 }
 

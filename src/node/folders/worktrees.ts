@@ -6,6 +6,7 @@
  */
 import { lstat, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { isExhausted } from '../../base/files.ts';
 import type { Worktree, WorktreeRemoval, WorktreeRequest } from '../../core/node.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import { holdFolder } from '../confinement/held-folder.ts';
@@ -231,13 +232,17 @@ async function isClosedToAgents(
       await held.close();
       return closed;
     } catch (error) {
+      if (isExhausted(error)) throw error;
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
     }
   }
 }
 
 async function exists(folder: string): Promise<boolean> {
-  const held = await holdFolder(folder).catch(() => null);
+  const held = await holdFolder(folder).catch((error: unknown) => {
+    if (isExhausted(error)) throw error;
+    return null;
+  });
   await held?.close();
   return held !== null;
 }

@@ -5,6 +5,7 @@
  */
 import { dirname, join } from 'node:path';
 import { failpoint } from '../../base/failpoint.ts';
+import { isExhausted } from '../../base/files.ts';
 import type { Folders } from '../../core/node.ts';
 import { asDiskSpaceProblem, invalid, problems } from '../../core/problem.ts';
 import type { Launch } from '../../core/session.ts';
@@ -32,6 +33,8 @@ export interface SessionStarterOptions {
   common_environment: CommonEnvironment;
   /** Called when the directory of a session exists, before anything is started. */
   onCreated(session: LocalSession): void;
+  /** Forgets a session that was never started. */
+  drop(session: LocalSession): Promise<void>;
   /** Deletes the token of a session that could not be created. */
   dropToken(session_id: string): void;
   onError(message: string, error: unknown): void;
@@ -56,12 +59,12 @@ export class SessionStarter {
 
   /**
    * Creates a session that does not exist yet and starts its wrapper. Throws the Problems of `Folders.resolve` for its
-   * workdir, `disk_space`, `sandbox_unavailable`, `no_step_folder`, `node_unreachable` if the node is closed, or
-   * `session_not_found` if `cancelled` aborts before the session exists; no session exists then. If only the wrapper cannot
-   * be started, the session exists and ends with `spawn_failed`.
+   * workdir, `disk_space`, `sandbox_unavailable`, `no_step_folder`, `process_not_started`, `node_unreachable` if the node is
+   * closed, or `session_not_found` if `cancelled` aborts before the session exists; no session exists then. If the wrapper cannot
+   * be started for a reason that will not pass, the session exists and ends with `spawn_failed`.
    */
   async start(requested: Launch, cancelled: AbortSignal): Promise<LocalSession> {
-    const { node, host, folders, disk, onError, isClosed } = this.#options;
+    const { node, host, folders, disk, drop, dropToken, onError, isClosed } = this.#options;
     if (isClosed()) throw problems.nodeUnreachable();
     const launch = { ...requested, workdir: (await folders.resolve(requested.workdir)).path };
     if (!disk.space().starts_allowed) throw problems.diskSpace();
@@ -89,6 +92,12 @@ export class SessionStarter {
       failpoint('spawn');
     } catch (error) {
       host.log.error({ session_id: id, error: String(error) }, 'cannot start the wrapper of a session');
+      // A wrapper that was started nevertheless, by a launcher that was killed, cannot continue without the claim.
+      if (isExhausted(error) && session.files.claim()) {
+        dropToken(id);
+        await drop(session);
+        throw problems.processNotStarted();
+      }
       session.launched(null, error as Error);
     }
     void disk.ensureGuard().catch((error) => onError('cannot start the disk guard', error));

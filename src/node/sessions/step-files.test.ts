@@ -106,7 +106,8 @@ test.runIf(as_root)(
     await writeFile(join(theirs, 'kept'), 'ours');
     await files.drop('ses_a');
     expect(await readdir(theirs)).toEqual(['kept']);
-    await expect(files.make('ses_a', '{}')).rejects.toMatchObject({ code: 'no_step_folder' });
+    const message = 'no folder for step data: an earlier folder cannot be removed';
+    await expect(files.make('ses_a', '{}')).rejects.toMatchObject({ code: 'no_step_folder', message });
     await files.drop('ses_b');
     await files.sweep(new Set());
     expect(await readdir(join(await folder('ses_b'), '..'))).toEqual(['ses_a']);

@@ -7,7 +7,7 @@ import { lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeKnown } from '../../base/files.ts';
 import type { Logger } from '../../base/log.ts';
-import { problems } from '../../core/problem.ts';
+import { Problem } from '../../core/problem.ts';
 import { type AgentFolderOptions, agentFolder, openAgentFolder } from '../confinement/agent-folder.ts';
 import type { Exec } from '../processes/exec.ts';
 import { removeTree } from '../processes/remove-tree.ts';
@@ -32,15 +32,16 @@ export class StepFiles {
    * or if an earlier folder cannot be removed.
    */
   async make(session_id: string, input: string): Promise<void> {
-    await openAgentFolder('steps', this.#options).catch(() => {
-      throw problems.noStepFolder();
+    await openAgentFolder('steps', this.#options).catch((error: Error) => {
+      throw noStepFolder(error.message);
     });
     const dir = await this.#folder(session_id);
     await this.#remove(dir);
     try {
       mkdirSync(dir, { mode: 0o700 });
     } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? problems.noStepFolder() : error;
+      const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
+      throw exists ? noStepFolder('an earlier folder cannot be removed') : error;
     }
     const file = join(dir, 'input');
     writeFileSync(file, input, { mode: 0o600 });
@@ -113,4 +114,8 @@ export class StepFiles {
   async #folder(session_id: string): Promise<string> {
     return join(await agentFolder('steps', this.#options), session_id);
   }
+}
+
+function noStepFolder(reason: string): Problem {
+  return new Problem('unavailable', 'no_step_folder', `no folder for step data: ${reason}`);
 }

@@ -64,6 +64,9 @@ export function isUnreachable(error: unknown): boolean {
   return state === STANDBY || (state !== TOO_MANY_CONNECTIONS && isDisconnection(error));
 }
 
+/** An operator, or a hosting provider whose disk is nearly full, has made the database read-only. */
+const READ_ONLY = '25006';
+
 /** Whether the server has no disk space left. */
 export function isDiskFull(error: unknown): boolean {
   return sqlState(error) === '53100';
@@ -126,5 +129,5 @@ export function storageProblem(error: unknown): Problem | null {
   const state = sqlState(error);
   if (isDiskFull(error)) return noSpace();
   if (state === 'XX001' || state === 'XX002') return storageDamaged();
-  return state !== null && /^(53|57|58)/.test(state) ? storageFailed() : null;
+  return state !== null && (/^(53|57|58)/.test(state) || state === READ_ONLY) ? storageFailed() : null;
 }

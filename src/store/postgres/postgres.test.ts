@@ -1,5 +1,5 @@
 /** What the store does with PostgreSQL alone: values, conflicts between transactions, and lost connections. */
-import { sql } from 'kysely';
+import { type Compilable, sql } from 'kysely';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { silentLog } from '../../base/log.ts';
 import { holdWrite } from '../../testing/held-write.ts';
@@ -372,4 +372,13 @@ it('compresses output with LZ4 if the server can', async () => {
   );
   const rows = await execute(database.url, 'SELECT pg_column_compression(data) AS method FROM events');
   expect(rows).toEqual([{ method: known!.lz4 ? 'lz4' : 'pglz' }]);
+});
+
+it('a database that is read-only is a failure of the storage', async () => {
+  const read_only = { compile: () => ({ sql: 'SET TRANSACTION READ ONLY', parameters: [] }) };
+  const writing = store.write(async (tx) => {
+    await tx.run(read_only as unknown as Compilable<unknown>);
+    await setMeta(tx, 'a');
+  });
+  await expect(writing).rejects.toMatchObject({ code: 'storage_failed', is_of_store: true });
 });

@@ -40,6 +40,20 @@ export function firstTimer(reader: Reader, kinds: readonly string[]): Promise<Ti
   return reader.get(earliestTimer(reader, JSON.stringify(kinds)));
 }
 
+const timerOf = preparedQuery((builder, kind: string, ref: string) =>
+  builder.selectFrom('timers').selectAll().where('kind', '=', kind).where('ref', '=', ref),
+);
+
+export function findTimer(reader: Reader, kind: string, ref: string): Promise<TimerRow | undefined> {
+  return reader.get(timerOf(reader, kind, ref));
+}
+
+/** The refs of all timers of a kind. */
+export async function timerRefs(reader: Reader, kind: string): Promise<string[]> {
+  const timers = reader.sql.selectFrom('timers').select('ref').where('kind', '=', kind);
+  return (await reader.all(timers)).map(({ ref }) => ref);
+}
+
 /** The number of timers of other kinds than these. */
 export async function countTimersExcept(reader: Reader, kinds: readonly string[]): Promise<number> {
   const others = reader.sql.selectFrom('timers').where('kind', 'not in', kinds);

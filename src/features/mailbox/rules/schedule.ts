@@ -21,7 +21,10 @@ export function toSchedule({ at, every_seconds, cron, timezone }: TriggerTimes):
   };
 }
 
-/** Unix ms; null: never again. `from`: when it last fired, or was due. Times up to `now` are skipped. */
+/**
+ * Unix ms; null: never again. `from`: when it last fired, or was due. Times up to `now` are skipped. Throws if its schedule is
+ * invalid, also if this system no longer knows its time zone.
+ */
 export function nextTime(schedule: Schedule, from: number, now: number): number | null {
   const { every_seconds, cron } = schedule;
   // A clock that was set back must not repeat a time.
@@ -30,18 +33,17 @@ export function nextTime(schedule: Schedule, from: number, now: number): number 
     const every_ms = every_seconds * 1000;
     return from + every_ms * (Math.floor((after - from) / every_ms) + 1);
   }
-  if (cron !== null) return pattern(cron, schedule.timezone).nextRun(new Date(after))?.getTime() ?? null;
+  if (cron !== null) return parseCron(schedule).nextRun(new Date(after))?.getTime() ?? null;
   return null;
 }
 
 /** The first time of a new trigger, Unix ms. Throws if its schedule is invalid. */
 export function firstTime(schedule: Schedule, now: number): number {
-  const { at, cron } = schedule;
+  const { at } = schedule;
   if (at !== null) {
     if (at <= now) throw invalid('at must be in the future');
     return at;
   }
-  if (cron !== null) assertCronPattern(schedule);
   const first = nextTime(schedule, now, now);
   if (first === null) throw invalid('cron must match a time in the future');
   return first;
@@ -67,13 +69,15 @@ export function timeInZone(local: string, timezone: string): number | null {
   }
 }
 
-function assertCronPattern({ cron, timezone }: Schedule): void {
+function parseCron({ cron, timezone }: Schedule): Cron {
   if (!isZone(timezone)) throw invalid('timezone must be an IANA time zone');
   const malformed = invalid('cron must be a pattern of five fields');
   // Croner reads any text with a colon as a date, whatever the mode.
   if (cron!.includes(':')) throw malformed;
   try {
-    pattern(cron!, timezone);
+    // Lists and ranges are fixed times, too. When clocks go forward, all skipped times fire once together; when they go back, a
+    // repeated time fires only the first time.
+    return new Cron(cron!, { mode: '5-part', timezone: timezone ?? 'UTC', fixedTimeRule: 'no-wildcard' });
   } catch {
     throw malformed;
   }
@@ -85,10 +89,4 @@ export function isZone(timezone: string | null): boolean {
   } catch {
     return false;
   }
-}
-
-function pattern(cron: string, timezone: string | null): Cron {
-  // Lists and ranges are fixed times, too. When clocks go forward, all skipped times fire once together; when they go back, a
-  // repeated time fires only the first time.
-  return new Cron(cron, { mode: '5-part', timezone: timezone ?? 'UTC', fixedTimeRule: 'no-wildcard' });
 }
