@@ -95,6 +95,30 @@ browserTest(
   },
 );
 
+browserTest(
+  'a screen that cannot be loaded while the service is down says so, and can be tried again',
+  async () => {
+    const { page } = await browser.open(plane, { separate: true });
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents`);
+    const sidebar = page.getByRole('navigation').first();
+    const link = sidebar.getByRole('link', { name: 'Teams' });
+    await link.waitFor();
+    await plane.kill();
+    await link.click();
+    const problem = page.getByRole('alert').getByText('This page could not be loaded.');
+    await problem.waitFor();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    // Longer than the page takes to find out that the service is still down.
+    await page.waitForTimeout(500);
+    await problem.waitFor();
+    await sidebar.waitFor();
+    await plane.start();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Teams' }).waitFor();
+  },
+);
+
 browserTest('a URL with an unknown tab of an agent offers a link to the agent', async () => {
   const agent = await plane.agent('true', { name: 'known' });
   const { page } = await browser.open(plane);

@@ -13,6 +13,7 @@ import {
 } from './api/queries.ts';
 import { session } from './api/session.ts';
 import { isAgentsPage } from './early.ts';
+import { markMissing, reloadIfPossible } from './missing-scripts.ts';
 import { isOnlyPreloading, router } from './router.tsx';
 import { applyAppearance } from './shell/appearance.ts';
 import { removeFirstScreen } from './shell/first-screen.ts';
@@ -36,12 +37,11 @@ session.subscribe(() => {
 // After an upgrade of the service, scripts of the old build that were not loaded yet are gone: reload the page, but not because a
 // pointer is above a link.
 const RELOADED = 'svc.reloaded-at';
-addEventListener('vite:preloadError', (event) => {
+addEventListener('vite:preloadError', ({ payload }) => {
+  markMissing(payload);
   if (isOnlyPreloading()) return;
   if (Date.now() - Number(sessionStorage.getItem(RELOADED) ?? 0) < 30_000) return;
-  event.preventDefault();
-  sessionStorage.setItem(RELOADED, String(Date.now()));
-  location.reload();
+  void reloadIfPossible(() => sessionStorage.setItem(RELOADED, String(Date.now())));
 });
 
 if (import.meta.env.PROD) navigator.serviceWorker?.register('/sw.js').catch(() => {});

@@ -11,6 +11,7 @@ import { queries } from './api/queries.ts';
 import type { Part } from './feature.ts';
 import { type Features, features } from './features.ts';
 import { app, root } from './frame-routes.ts';
+import { isMissingScript, reloadIfPossible } from './missing-scripts.ts';
 import { loadView } from './screens/agent/views.ts';
 import { parseChoice, text } from './search.ts';
 import { type AgentsShown, agentsShown } from './ui/agent-state.ts';
@@ -302,7 +303,9 @@ export const router = createRouter({
   // The default is half a second, for which a slow phone would show a skeleton instead of data that it has.
   defaultPendingMinMs: 0,
   defaultPendingComponent: Skeleton,
-  defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
+  defaultErrorComponent: ({ error, reset }) => (
+    <Failed error={error} retry={isMissingScript(error) ? () => void reloadIfPossible() : reset} />
+  ),
   defaultNotFoundComponent: () => (
     <Failed error={new Error('This page does not exist.')}>
       <GoTo to="/agents" label="agents" />
