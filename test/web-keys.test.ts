@@ -208,6 +208,24 @@ longBrowserTest(
   },
 );
 
+browserTest('a dialog focuses its first field, and returns the focus when it closes', async () => {
+  const list = [
+    ['/users', 'Users', 'New user', 'Username'],
+    ['/settings/tokens', 'Settings', 'New token', 'Name'],
+    ['/nodes', 'Nodes', 'Register node', 'ID'],
+  ] as const;
+  for (const [place, heading, button, field] of list) {
+    await go(place, heading);
+    const opener = page.getByRole('main').getByRole('button', { name: button });
+    await opener.focus();
+    await page.keyboard.press('Enter');
+    const first = page.getByRole('dialog').getByLabel(field, { exact: true });
+    await first.and(page.locator(':focus')).waitFor();
+    await page.keyboard.press('Escape');
+    await opener.and(page.locator(':focus')).waitFor();
+  }
+});
+
 longBrowserTest('a menu opens with the keyboard the first time too, and gives the focus back', async () => {
   const { id } = await plane.create({ name: 'with a menu', command: 'true', start: false });
   for (const key of ['Enter', 'Space', 'ArrowDown']) {

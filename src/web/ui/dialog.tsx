@@ -1,10 +1,14 @@
-/** A modal dialog; on phones, a bottom sheet. */
+/** A modal dialog; on phones, a bottom sheet. Its first field gets the focus. */
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { type ReactNode, useRef } from 'react';
 import { cx } from './cx.ts';
+import { useTouch } from './media.ts';
 import { InSheet } from './sheet.ts';
 
+const FIELD = ':is(textarea, input:not([type=checkbox], [type=radio], [type=hidden])):enabled';
+
+/** Its fields have no `autoFocus`, which would come before the dialog notes where to return the focus. */
 export function Dialog({
   open,
   onClose,
@@ -20,11 +24,17 @@ export function Dialog({
   wide?: boolean;
   children: ReactNode;
 }) {
+  const popup = useRef<HTMLDivElement>(null);
+  const is_touch = useTouch();
+  // On a phone, the keyboard would cover half of the dialog.
+  const firstField = () => (is_touch ? null : popup.current!.querySelector<HTMLElement>(FIELD));
   return (
     <Base.Root open={open} onOpenChange={(next) => !next && onClose()}>
       <Base.Portal>
         <Base.Backdrop className="fixed inset-0 z-40 bg-[#000]/40 transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0" />
         <Base.Popup
+          ref={popup}
+          initialFocus={firstField}
           className={cx(
             'fixed z-50 flex max-h-[88dvh] flex-col rounded-t-xl border border-line bg-raised shadow-overlay outline-none data-open:animate-enter',
             'inset-x-0 bottom-0 sm:inset-auto sm:top-1/2 sm:left-1/2 sm:-translate-x-1/2 sm:-translate-y-1/2 sm:rounded-xl',

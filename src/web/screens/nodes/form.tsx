@@ -89,7 +89,6 @@ export function NodeForm({
       label={label}
       hint={hint}
       error={place === (name as NodeField) && message}
-      autoFocus={name === (node === null ? 'id' : 'grpc_target')}
       value={fields[name]}
       onText={(text) => change({ [name]: text })}
       placeholder={placeholder}

@@ -217,7 +217,6 @@ function TaskForm({
       <TextField
         label="Title"
         error={place === 'title' && message}
-        autoFocus
         value={fields.title}
         onText={(text) => onChange({ title: text })}
         autoComplete="off"
