@@ -47,6 +47,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await writeFile(join(workdir, 'cart.ts'), 'const total = 0;\nline 2\n');
   await writeFile(join(workdir, '<img src=x onerror=alert(1)>.txt'), '<script>alert(1)</script>\n');
   await writeFile(join(workdir, 'blob.bin'), Buffer.from([0, 1, 2, 0]));
+  await writeFile(join(workdir, 'empty.sh'), '', { mode: 0o755 });
   await writeFile(join(workdir, 'long.txt'), 'x\n'.repeat(5000));
   await rm(join(workdir, 'gone.ts'));
   await mkdir(join(workdir, 'docs/notes'), { recursive: true });
@@ -70,6 +71,8 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await file('cart.ts').getByText('const total = 0;').waitFor();
   await files.getByRole('button', { name: /blob\.bin/ }).click();
   await file('blob.bin').getByText('This is a binary file.').waitFor();
+  await file('empty.sh').getByText('This file is empty.').waitFor();
+  await file('empty.sh').getByText('The file is executable.').waitFor();
   await files.getByRole('button', { name: /long\.txt/ }).click();
   await page.getByRole('button', { name: 'Download the diff' }).waitFor();
   await files.getByRole('button', { name: /^<img src=x/ }).click();
@@ -85,7 +88,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await files.getByRole('button', { name: /why\.md/ }).click();
   await page.getByRole('cell', { name: 'because' }).waitFor();
 
-  await page.getByText('1/6 viewed').waitFor();
+  await page.getByText('1/7 viewed').waitFor();
 
   // The ways out of the screen, each in two clicks: from the conversation to the merge command it takes three.
   const copied = async (item: string, note: string) => {

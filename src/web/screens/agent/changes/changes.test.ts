@@ -11,6 +11,7 @@ import {
 import { findGaps, isContextIgnored } from './context.ts';
 import {
   anchorAt,
+  describeMode,
   type FileChange,
   findAnchor,
   findChange,
@@ -50,6 +51,20 @@ describe('a diff', () => {
     ]);
     expect(findChange(shown.hunks, { side: 'old', line: 2 })?.content).toBe('two');
     expect(findChange(shown.hunks, { side: 'old', line: 1 })).toBeNull();
+  });
+
+  test.each([
+    ['old mode 100644\nnew mode 100755\n', 'The file is now executable.'],
+    [
+      `old mode 100755\nnew mode 100644\nindex 1..2\n@@ -1 +1 @@\n-a\n+b\n`,
+      'The file is no longer executable.',
+    ],
+    ['new file mode 100755\n', 'The file is executable.'],
+    ['deleted file mode 100644\n@@ -1 +0,0 @@\n-a\ndiff\nnew file mode 120000\n', 'This is a symbolic link.'],
+    ['new file mode 100644\n@@ -0,0 +1 @@\n+new mode 100755\n', null],
+    ['deleted file mode 100755\n@@ -1 +0,0 @@\n-a\n', null],
+  ])('says whether the file is a link or a program: %j', (diff, text) => {
+    expect(describeMode(diff)).toBe(text);
   });
 
   test('is not shown for a binary file, a rename without changes, or too much text', () => {

@@ -13,7 +13,7 @@ import type { Comment } from './comments.ts';
 import { CONTEXTS } from './context.ts';
 import { Counts } from './counts.tsx';
 import { Hunks } from './hunks.tsx';
-import { type FileChange, type Parsed, parsed } from './parsed.ts';
+import { describeMode, type FileChange, type Parsed, parsed } from './parsed.ts';
 import type { ChangeComments } from './stored.ts';
 import type { View } from './use-diff-view.ts';
 
@@ -83,6 +83,7 @@ const NO_HUNKS: Hunk[] = [];
 
 /** What to know about the file besides its lines, or why they are not shown. */
 function Note({ change, shown }: { change: FileChange; shown: Parsed }) {
+  const mode = describeMode(change.diff);
   return (
     <>
       {change.from !== null && (
@@ -91,6 +92,7 @@ function Note({ change, shown }: { change: FileChange; shown: Parsed }) {
           <code className="break-all">{escapeHidden(change.from)}</code>
         </p>
       )}
+      {mode && <p className="border-line border-b px-3 py-1 text-muted">{mode}</p>}
       {shown.type !== 'hunks' && <NoLines type={shown.type} change={change} />}
     </>
   );
@@ -103,11 +105,12 @@ const why_not = {
 };
 
 function NoLines({ type, change }: { type: keyof typeof why_not; change: FileChange }) {
-  const { path, additions, deletions, diff, truncated } = change;
+  const { path, additions, deletions, diff, truncated, status } = change;
+  const is_empty = type === 'same' && (status === 'added' || status === 'untracked');
   const name = `${path.slice(path.lastIndexOf('/') + 1)}.diff`;
   return (
     <div className="flex flex-col items-center gap-3 px-4 py-6 text-center">
-      <p className="text-prose">{why_not[type]}</p>
+      <p className="text-prose">{is_empty ? 'This file is empty.' : why_not[type]}</p>
       {type === 'large' && (
         <>
           <Counts additions={additions} deletions={deletions} />

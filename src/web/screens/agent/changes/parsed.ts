@@ -34,6 +34,16 @@ export function parsed({ diff, truncated, additions }: FileChange): Parsed {
   return { type: 'hunks', hunks: usesCrlf(diff) ? hunks.map(withoutCr) : hunks };
 }
 
+/** What the lines of a file's diff do not show: that it is a link, or may be run as a program. Null: nothing. */
+export function describeMode(diff: string): string | null {
+  // Lines of the file begin with a space or a sign.
+  const before = /^old mode (\d+)$/m.exec(diff)?.[1];
+  const after = /^new (?:file )?mode (\d+)$/m.exec(diff)?.[1];
+  if (after === '120000') return 'This is a symbolic link.';
+  if (after === '100755') return before ? 'The file is now executable.' : 'The file is executable.';
+  return before === '100755' ? 'The file is no longer executable.' : null;
+}
+
 function isLarge(diff: string): boolean {
   let lines = 0;
   let begin = 0;
