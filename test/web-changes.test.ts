@@ -188,7 +188,7 @@ browserTest('a comment that is being written stays with its line while the file 
   expect(errors).toEqual([]);
 });
 
-browserTest('comments on a file stay within reach when its changes are gone or not shown', async () => {
+browserTest('comments and drafts on a file stay within reach, also when its changes are gone', async () => {
   const { id: agent_id, workdir } = await plane.client.call('createAgent', {
     body: { name: 'reverts', command: 'true', worktree_mode: 'create_worktree', worktree_repo: repo },
   });
@@ -205,7 +205,14 @@ browserTest('comments on a file stay within reach when its changes are gone or n
   await file.getByRole('textbox').fill('Why not a sum?');
   await page.keyboard.press('Control+Enter');
   await file.getByRole('button', { name: 'Comment on line 2', exact: true }).click();
-  await box.fill('Name i');
+  await box.fill('Name');
+
+  // Also after a reload, which closes the box.
+  await page.reload();
+  await comment('draft on line 2, not added yet').waitFor(slow);
+  await file.getByRole('button', { name: 'Edit comment' }).last().click();
+  await box.and(page.locator(':focus')).waitFor();
+  await page.keyboard.type(' i');
 
   // The comment that is being written stays open, with the focus.
   git(workdir, 'checkout', '--quiet', 'cart.ts');

@@ -1,5 +1,5 @@
 /** The lines of a file's diff with the comments on them. A click on a line number opens a comment. */
-import type { Hunk as HunkData } from 'gitdiff-parser';
+import type { Change, Hunk as HunkData } from 'gitdiff-parser';
 import { type ReactNode, type RefObject, useMemo, useRef, useState } from 'react';
 import { getChangeKey, type RenderGutter } from 'react-diff-view';
 import { escapeHidden } from '../../../../core/visible.ts';
@@ -7,7 +7,7 @@ import DiffTable from '../../../diffs/diff-table.tsx';
 import { type Caret, CommentBox, CommentView } from './comment-box.tsx';
 import { type Comment, isOnLine, withAnchored, withComment } from './comments.ts';
 import { findGaps, isContextIgnored } from './context.ts';
-import { LostComments, LostDraft } from './lost.tsx';
+import { Draft, LostComments } from './lost.tsx';
 import { MoreLines } from './more-lines.tsx';
 import {
   type Anchor,
@@ -79,29 +79,22 @@ export function Hunks(props: HunksProps) {
     else lost.push(comment);
   }
   const isOpen = ({ side, line }: Place) => open?.side === side && open.line === line;
-  const lost_drafts = drafts.filter((place) => !isOpen(place) && !findChange(hunks, place));
-  const line = now && findChange(hunks, now);
-  if (line) {
-    const key = getChangeKey(line);
-    widgets[key] = (
-      <>
-        {widgets[key]}
-        {box}
-      </>
+  const lost_drafts: ReactNode[] = [];
+  for (const place of drafts.filter((each) => !isOpen(each))) {
+    const change = findChange(hunks, place);
+    const name = nameOf(place);
+    const draft = (
+      <Draft key={name} {...{ name, path, place }} is_lost={!change} onEdit={() => openAt(place)} />
     );
+    if (change) addWidget(widgets, change, draft);
+    else lost_drafts.push(draft);
   }
+  const line = now && findChange(hunks, now);
+  if (line) addWidget(widgets, line, box);
   return (
     <>
       <LostComments comments={lost} onComments={onComments} />
-      {lost_drafts.map((place) => (
-        <LostDraft
-          key={nameOf(place)}
-          name={nameOf(place)}
-          path={path}
-          place={place}
-          onEdit={() => openAt(place)}
-        />
-      ))}
+      {lost_drafts}
       {!line && box}
       {more.note}
       <div ref={table}>
@@ -117,6 +110,17 @@ export function Hunks(props: HunksProps) {
           />
         )}
       </div>
+    </>
+  );
+}
+
+/** Adds an element below those of a line. */
+function addWidget(widgets: Record<string, ReactNode>, line: Change, element: ReactNode): void {
+  const key = getChangeKey(line);
+  widgets[key] = (
+    <>
+      {widgets[key]}
+      {element}
     </>
   );
 }

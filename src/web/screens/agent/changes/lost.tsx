@@ -1,4 +1,4 @@
-/** Comments and drafts on lines that the diff of their file does not show: their text must stay within reach. */
+/** Comments on lines that the diff of their file does not show, and drafts: their text must stay within reach. */
 import { useDraft } from '../../../ui/drafts.ts';
 import { CommentView } from './comment-box.tsx';
 import { type Comment, describeLines, withComment } from './comments.ts';
@@ -25,15 +25,17 @@ export function LostComments({
 }
 
 /** A comment that was being written when its box was closed. `name`: the key of its draft. */
-export function LostDraft({
+export function Draft({
   name,
   path,
   place,
+  is_lost,
   onEdit,
 }: {
   name: string;
   path: string;
   place: Place;
+  is_lost: boolean;
   onEdit: () => void;
 }) {
   const [text, setText] = useDraft(`comment.${name}`);
@@ -41,7 +43,7 @@ export function LostDraft({
   return (
     <CommentView
       comment={{ path, ...place, code: '', text }}
-      note={`draft on ${describeLines(place)}, ${LOST}`}
+      note={`draft on ${describeLines(place)}${is_lost ? `, ${LOST}` : ', not added yet'}`}
       onEdit={onEdit}
       onDelete={() => {
         setText('');
