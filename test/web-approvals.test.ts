@@ -490,6 +490,8 @@ browserTest(
     await card(page, 'rm -r build').waitFor();
     await page.goto(`${plane.url}/approvals?kind=sign-in`);
     await page.getByText('No approvals match this filter.').waitFor();
+    await page.goto(`${plane.url}/approvals?review=rev_deleted`);
+    await page.getByText('The request in this link no longer waits for an answer.').waitFor();
     await page.goto(`${plane.url}/approvals`);
     await card(page, 'rm -r build').waitFor();
     await plane.kill();

@@ -100,6 +100,10 @@ browserTest('a range of lines has a URL that opens in a new tab, and is copied e
     .click({ modifiers: ['Shift'] });
   await page.getByText('Lines 205 to 207').waitFor();
   expect(new URL(page.url()).hash).toBe('#L205-L207');
+  await page.getByLabel(/^Go to line/).fill('900000');
+  await page.getByLabel(/^Go to line/).press('Enter');
+  await page.getByText(/^Line 900000 · the last line is \d+$/).waitFor();
+  expect(await page.getByRole('button', { name: 'Copy lines' }).count()).toBe(0);
 });
 
 browserTest('hostile output stays text', async () => {

@@ -51,11 +51,13 @@ export function Approvals() {
   const names = useNames();
   const linked = linkedId(search);
   const fills_screen = useHandheld() && linked !== undefined;
+  // Reviews and elicitations can still be read when they are settled, unless they were deleted with their agent.
+  const is_gone = linked !== undefined && !isLoading && !items.some(({ id }) => id === linked);
   if (fills_screen) return <FullScreen {...{ items, linked, isLoading, names, reads }} />;
   return (
     <Screen title="Approvals" toolbar={<Filters items={items} names={names} />}>
       <AllRead reads={reads}>
-        <ItemList items={items} names={names} />
+        <ItemList items={items} is_gone={is_gone} names={names} />
       </AllRead>
     </Screen>
   );
@@ -107,12 +109,19 @@ function NoneShown({ items }: { items: readonly WaitingItem[] }) {
   );
 }
 
-function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Names }) {
+function ItemList({
+  items,
+  is_gone,
+  names,
+}: {
+  items: readonly WaitingItem[];
+  /** The item in the page's URL is not among them. */
+  is_gone: boolean;
+  names: Names;
+}) {
   const search = useSearch({ from: '/app/approvals' });
   const linked = linkedId(search);
   const is_handheld = useHandheld();
-  // Reviews and elicitations can still be read when they are settled.
-  const gone = search.question ?? search.run ?? search.sign_in;
   const seen = useSeen(items, linked);
   const shown = useMemo(() => filterItems(items, search, seen), [items, search, seen]);
   const recent = useMemo(
@@ -129,7 +138,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
   return (
     <>
       <ActingAlone agents={names.agents} />
-      {gone !== undefined && !items.some(({ id }) => id === gone) && (
+      {is_gone && (
         <p role="status" className="max-w-page px-3 pt-3 text-muted md:px-4">
           The request in this link no longer waits for an answer.
         </p>

@@ -69,7 +69,7 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
         }}
       />
       {find.bar}
-      {range && <ChosenBar lines={lines} range={range} onClear={() => setRange(null)} />}
+      {range && <ChosenBar {...{ lines, range, loaded }} onClear={() => setRange(null)} />}
       <div className="relative flex min-h-0 flex-1 flex-col">
         <LinesList
           ref={list}
