@@ -28,7 +28,7 @@ interface TimelineProps {
   onSelect: (selection: Selection) => void;
 }
 
-/** The labels of ticks need about 40 px, those of folds about 60, and on a phone the bars have about 160. */
+/** On a phone the bars have about 160 px. */
 const PHONE_SCALE = { tick_distance: 0.3, fold_width: 0.38 };
 
 /** The timeline of a larger run is rendered less often. */

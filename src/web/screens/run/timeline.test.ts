@@ -20,11 +20,17 @@ test('a long idle time is folded, and later times keep their length', () => {
   const { x, folds, ticks } = createScale([span(0, 10), span(610, 620)], 0, 620 * MINUTE);
   expect(folds).toHaveLength(1);
   expect(folds[0]).toMatchObject({ from_ms: 10 * MINUTE, to_ms: 610 * MINUTE, is_labeled: true });
-  expect(x(610 * MINUTE) - x(10 * MINUTE)).toBeCloseTo(0.12);
-  expect(folds[0]).toMatchObject({ at: x(10 * MINUTE), width: 0.12 });
+  expect(x(610 * MINUTE) - x(10 * MINUTE)).toBeCloseTo(0.17);
+  expect(folds[0]).toMatchObject({ at: x(10 * MINUTE), width: 0.17 });
   expect(x(10 * MINUTE) - x(0)).toBeCloseTo(x(620 * MINUTE) - x(610 * MINUTE));
   // None in the gap or just before it, where its label is, and none too close to the one before.
   expect(ticks.map(({ ms }) => ms / MINUTE)).toEqual([0, 5, 610, 615, 620]);
+});
+
+test('no tick is so near to a folded time that their labels overlap', () => {
+  const { folds, ticks } = createScale([span(0, 9.5), span(10.4, 10.6)], 0, 30 * MINUTE);
+  expect(folds.map(({ from_ms }) => from_ms / MINUTE)).toEqual([10.6]);
+  expect(ticks.map(({ ms }) => ms / MINUTE)).toEqual([0, 2, 4, 6, 8]);
 });
 
 test('many folded times have no labels, and leave room for the rest', () => {

@@ -68,7 +68,8 @@ export interface ScaleOptions {
   fold_width: number;
 }
 
-const DESK: ScaleOptions = { tick_distance: 0.1, fold_width: 0.12 };
+/** The labels of ticks need about 40 px, those of folds about 60, and the bars have at least 360. */
+const DESK: ScaleOptions = { tick_distance: 0.12, fold_width: 0.17 };
 
 export function createScale(
   spans: readonly Pick<Span, 'from_ms' | 'to_ms'>[],
@@ -103,7 +104,8 @@ export function createScale(
   const x = (ms: number) => {
     let before = 0;
     for (const { from_ms, to_ms, width } of pieces) {
-      if (ms <= to_ms) return (before + (width * Math.max(0, ms - from_ms)) / (to_ms - from_ms)) / total;
+      if (ms <= to_ms)
+        return Math.min(1, (before + (width * Math.max(0, ms - from_ms)) / (to_ms - from_ms)) / total);
       before += width;
     }
     return 1;
@@ -154,7 +156,8 @@ function buildTicks(pieces: readonly Piece[], x: (ms: number) => number, distanc
   const ticks: Tick[] = [];
   for (const [index, { from_ms, to_ms, folded }] of pieces.entries()) {
     if (folded) continue;
-    const room_end = pieces[index + 1]?.folded ? x(to_ms) : Infinity;
+    const fold = pieces.slice(index).find((piece) => piece.folded);
+    const room_end = fold ? x(fold.from_ms) : Infinity;
     for (let n = Math.ceil((from_ms - start_ms) / every); start_ms + n * every <= to_ms; n++) {
       const ms = start_ms + n * every;
       const at = x(ms);
