@@ -483,3 +483,22 @@ browserTest('messages are shown as text, and only web URLs become links', async 
   expect(await links.getAttribute('rel')).toBe('noreferrer noopener');
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
+
+browserTest.for(['desk', 'phone'] as const)(
+  'the menu of a card covers none of its title, on the screen of a %s',
+  async (screen) => {
+    const id = await create('Each word of this title stays readable on its card, '.repeat(3));
+    const { page } = await open(`/tasks?team=${team_id}`, screen);
+    const card = page.locator(`[data-task="${id}"]`);
+    const menu = (await card.getByRole('button', { name: /^Actions/ }).boundingBox())!;
+    const lines = await page.evaluate<{ right: number; top: number }[]>(`(() => {
+      const range = document.createRange();
+      range.selectNode(document.querySelector('[data-task="${id}"] a').lastChild);
+      return [...range.getClientRects()].map(({ right, top }) => ({ right, top }));
+    })()`);
+    expect(lines.length).toBeGreaterThan(1);
+    // The letters are lower than the top of their line.
+    const { x, y, height } = menu;
+    expect(lines.filter(({ right, top }) => right > x + 1 && top + 2 < y + height)).toEqual([]);
+  },
+);

@@ -92,6 +92,8 @@ export function TaskLink({
       draggable={false}
       className="tap block min-w-0 flex-1 break-words font-medium after:absolute after:inset-0 hover:underline"
     >
+      {/* On touch screens, the title flows around the menu of the card. */}
+      {is_card && <span aria-hidden className="float-right hidden size-9 pointer-coarse:block" />}
       <span className={cx('mr-1 font-mono font-normal text-muted text-xs', is_card && 'block')}>
         {task.key}
       </span>{' '}
