@@ -139,6 +139,14 @@ test('a step was not queued before it asked the question that was answered', () 
   });
 });
 
+test('a step that failed and was tried again was not queued meanwhile', () => {
+  const again = { ...step, step_key: 'build', attempt: 2, started_at: at(5000) };
+  expect(buildRows(['api'], [again], [], times)[0]!.spans).toEqual([
+    { kind: 'earlier', from_ms: 0, to_ms: 5000 },
+    { kind: 'working', from_ms: 5000, to_ms: 9000 },
+  ]);
+});
+
 test('a member that waits outside its steps has a row for that', () => {
   const settled = { ...wait, since: at(1000), open: false, settled_at: at(1500) };
   const spans = [{ kind: 'waiting', from_ms: 1000, to_ms: 1500 }];

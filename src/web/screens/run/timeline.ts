@@ -4,8 +4,8 @@
  */
 export interface Span {
   /**
-   * `waiting`: for a person. `earlier`: attempts before the current one, after a question was answered: they worked, waited for
-   * the answer and may have failed. The record of the step does not say how long each took.
+   * `waiting`: for a person. `earlier`: attempts before the current one: they worked, may have waited for an answer, and may have
+   * failed. The record of the step does not say how long each took.
    */
   kind: 'queued' | 'earlier' | 'working' | 'waiting';
   from_ms: number;
@@ -189,7 +189,7 @@ export interface TimedWait {
 
 /**
  * The rows of a run: the current attempt of each step, by member. A step is queued from the end of its dependencies to its
- * start, unless it has asked a question before its current attempt. A member's waits for answers are in the row of the step that
+ * start, unless it had an attempt before the current one. A member's waits for answers are in the row of the step that
  * it was working on, else in a row of their own.
  */
 export function buildRows(
@@ -210,8 +210,8 @@ export function buildRows(
     );
     const spans: Span[] = [];
     const until = begun ?? asked ?? (status === 'ready' ? now_ms : free);
-    // An attempt that was not followed by another was completed or failed by the answer, or continues.
-    const has_earlier = answered_by !== null && (attempt > 1 || begun === null);
+    // An answered attempt that was not followed by another was completed or failed by the answer, or continues.
+    const has_earlier = attempt > 1 || (answered_by !== null && begun === null);
     if (until > free) spans.push({ kind: has_earlier ? 'earlier' : 'queued', from_ms: free, to_ms: until });
     if (begun !== null) spans.push({ kind: 'working', from_ms: begun, to_ms: end ?? now_ms });
     if (asked !== null) spans.push({ kind: 'waiting', from_ms: asked, to_ms: end ?? now_ms });
