@@ -432,6 +432,8 @@ export const problems = {
     'internal grpc client not available',
   ),
   nodeUnreachable: fixed('bad_gateway', 'node_unreachable', 'failed to connect to remote node'),
+  /** Like a node that does not answer, but because of an unexpected error. */
+  nodeFailed: fixed('bad_gateway', 'node_failed', 'unexpected error of the node; see its log'),
   nodeUnauthorized: fixed('bad_gateway', 'unauthorized', 'unauthorized'),
   upcallFailed: fixed('unavailable', 'upcall_failed', 'internal server error'),
   /** Like a node that does not answer, but for one session. */

@@ -95,9 +95,9 @@ export function formatPosition({ plane_id, incarnation, epoch }: LinkPosition): 
 // --- problems --------------------------------------------------------------------------------------------------------
 
 /** Converts a handler's error to an error that the caller may see. Only a Problem keeps its message. */
-export function toConnectError(error: unknown): ConnectError {
-  if (error instanceof ConnectError) return error;
-  if (!(error instanceof Problem)) return new ConnectError('internal error', Code.Internal);
+export function toConnectError(thrown: unknown): ConnectError {
+  if (thrown instanceof ConnectError) return thrown;
+  const error = thrown instanceof Problem ? thrown : problems.nodeFailed();
   const { kind, code } = error;
   // A lone surrogate cannot be encoded, and the call would never be answered.
   const message = error.message.toWellFormed();

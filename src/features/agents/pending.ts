@@ -82,8 +82,9 @@ export class PendingRequests {
         await this.#keep(tx, now, request);
         return true;
       });
-      // All connection failures look the same to clients; a disabled internal listener keeps its own error.
-      const shown = error.kind === 'bad_gateway' ? problems.nodeUnreachable() : error;
+      // All connection failures look the same to clients. A disabled internal listener and a fault of the node do not.
+      const is_connection = error.kind === 'bad_gateway' && error.code !== problems.nodeFailed().code;
+      const shown = is_connection ? problems.nodeUnreachable() : error;
       throw new Problem(shown.kind, shown.code, shown.message, is_kept ? { pending: kind } : {});
     }
   }

@@ -254,3 +254,26 @@ test('passes on the ids of all sessions that the node cannot read, and then thei
     await server.close();
   }
 });
+
+test('an unexpected error of the node, or of the plane, does not look like a lost link', async () => {
+  const folders = {
+    files: async () => {
+      throw new TypeError('x is not a function');
+    },
+  };
+  const local = { id: 'main', attach: async () => {}, detach: async () => {}, folders };
+  const server = await openTestNodeServer(local as never);
+  const plane = remoteNode(() => server.port);
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    await expect(plane.folders.files('/a', 'x')).rejects.toMatchObject({
+      code: 'node_failed',
+      message: 'unexpected error of the node; see its log',
+    });
+    await expect(plane.input('ses_1', 0.5, new Uint8Array(), false)).rejects.toThrow(RangeError);
+    expect(plane.link).not.toBeNull();
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});

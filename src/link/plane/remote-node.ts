@@ -42,6 +42,7 @@ import {
   changedFileFromWire,
   cleanupFromWire,
   findingsFromWire,
+  ProtocolError,
   remoteFromWire,
   repositoriesFromWire,
   safeInteger,
@@ -309,7 +310,10 @@ export class RemoteNode implements Node {
       const { headers, signal } = link;
       return await method(link, { headers, signal, timeoutMs: limits.link_call_ms });
     } catch (error) {
-      throw toProblem(error);
+      if (error instanceof ProtocolError)
+        this.#options.log.warn({ node_id: this.id, err: error }, 'node breaks the protocol');
+      // An error of this process, which says nothing about the link.
+      throw error instanceof TypeError || error instanceof RangeError ? error : toProblem(error);
     }
   }
 }
