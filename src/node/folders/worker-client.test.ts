@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { commandLine, readAllStats } from '../../base/proc.ts';
 import { makeRepository } from '../../testing/repository.ts';
@@ -96,3 +97,55 @@ test.runIf(delegated && as_root)(
   'programs that a repository made git run end with another user’s worker, in its cgroup',
   async () => leaveBehind(await findUser(directExec, 'nobody'), false),
 );
+
+/** Arguments: the modules and the folder of the test. Uses up all descriptors while a worker has a job. */
+const STARVING = `
+  import { closeSync, existsSync, openSync } from 'node:fs';
+  import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+  import { setTimeout } from 'node:timers/promises';
+  const [modules, base] = process.argv.slice(1);
+  const { directExec } = await import(join(modules, 'processes/exec.ts'));
+  const { findUser } = await import(join(modules, 'confinement/run-as.ts'));
+  const { openFolders } = await import(join(modules, 'folders/folders.ts'));
+  const { limits } = await import(join(modules, 'limits.ts'));
+  const [safe, trees, home] = ['safe', 'trees', 'home'].map((name) => join(base, name));
+  const folders = openFolders({
+    data_dir: join(base, 'data'),
+    safe_paths: () => [safe],
+    repo_roots: () => [],
+    exec: directExec,
+    env: { ...process.env, HOME: home },
+    worktree_root: () => trees,
+    run_as: { ...(await findUser(directExec, 'nobody')), home },
+  });
+  const request = { agent_id: 'agt_one', name: 'a', workdir: null, repo: join(safe, 'repo'), ref: null };
+  const made = folders.createWorktree(request);
+  while (!existsSync(join(safe, 'begun'))) await setTimeout(10);
+  const held = [];
+  const starve = () => {
+    try {
+      for (;;) held.push(openSync('/dev/null', 'r'));
+    } catch {}
+  };
+  for (let ms = 0; ms < limits.folder_worker_check_ms * 1.5; ms += 50) {
+    starve();
+    await setTimeout(50);
+  }
+  for (const fd of held) closeSync(fd);
+  const { workdir } = await made;
+  console.log(workdir);
+  await folders.close();
+`;
+
+test.runIf(as_root)('a service without free descriptors continues with the jobs of its workers', async () => {
+  const run_as = await findUser(directExec, 'nobody');
+  const { folders } = withFilter((safe) => `touch ${safe}/begun; sleep 4`, run_as, null);
+  await folders.close();
+  const modules = fileURLToPath(new URL('..', import.meta.url));
+  const node = [process.execPath, '--input-type=module', '-e', STARVING, modules, base];
+  const said = execFileSync('/bin/sh', ['-c', 'ulimit -n 256; exec "$@"', 'sh', ...node], {
+    encoding: 'utf8',
+  });
+  expect(said.trim()).toBe(join(base, 'trees', 'a-agt_one'));
+});

@@ -72,10 +72,10 @@ export class FolderWorkers {
   readonly #workers = new Map<string, Worker>();
   readonly #cgroups: Promise<string | null>;
   /**
-   * Each promise resolves when everything that an ended worker started has ended too. Jobs wait for them, because
+   * Each promise resolves, and never rejects, when everything that an ended worker started has ended too. Jobs wait for them, because
    * otherwise two git processes could work in one repository.
    */
-  readonly #ending = new Set<Promise<unknown>>();
+  readonly #ending = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: FolderWorkersOptions) {
@@ -107,9 +107,9 @@ export class FolderWorkers {
     await Promise.all(this.#ending);
   }
 
-  #trackEnd(end: Promise<unknown>): void {
+  #trackEnd(end: Promise<void>): void {
     this.#ending.add(end);
-    void end.finally(() => this.#ending.delete(end));
+    void end.then(() => this.#ending.delete(end));
   }
 
   async #worker(confinement: Confinement): Promise<Worker> {
@@ -170,7 +170,7 @@ interface WorkerEvents {
   /** The worker accepts no more requests. */
   ended(): void;
   /** The worker was killed. The promise resolves when everything it started has ended, or after `kill_wait_ms`. */
-  killed(end: Promise<unknown>): void;
+  killed(end: Promise<void>): void;
 }
 
 /** Joins the cgroup, if there is one, and becomes the command. Arguments: `svc cgroup command…`. */
@@ -306,7 +306,7 @@ class Worker {
     if (this.#init) return;
     this.#info = (this.#info + bytes.toString()).slice(0, 1_000);
     const found = /"child-pid": (\d+)/.exec(this.#info)?.[1];
-    const stat = found === undefined ? null : readStat(Number(found));
+    const stat = found === undefined ? null : known(() => readStat(Number(found)), null);
     if (stat?.ppid === this.#child.pid) this.#init = stat;
   }
 
@@ -321,9 +321,12 @@ class Worker {
     const pids = [
       pid,
       parent,
-      ...(parent === undefined ? [] : readChildren(parent).map((child) => child.pid)),
+      ...(parent === undefined ? [] : known(() => readChildren(parent), []).map((child) => child.pid)),
     ];
-    const states = pids.map((each) => (each === undefined ? undefined : readStat(each)?.state));
+    const states = known(
+      () => pids.map((each) => (each === undefined ? undefined : readStat(each)?.state)),
+      [],
+    );
     if (states.some((state) => state === 'T' || state === 't')) this.#end('the worker was stopped');
   }
 
@@ -333,11 +336,12 @@ class Worker {
     const busy = this.#pending.size > 0;
     // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process that left the
     // process group and cleared its environment survives.
-    if (this.#init && isAlive(this.#init)) kill(this.#init.pid);
+    const init = this.#init;
+    if (init && known(() => isAlive(init), false)) kill(init.pid);
     if (pid !== undefined) kill(-pid);
     if (this.#cgroup) this.#on.killed(endCgroup(this.#cgroup));
-    else if (!this.#init && busy) this.#on.killed(killMarked(this.#mark));
-    if (this.#init) this.#on.killed(whenEnded(this.#init));
+    else if (!init && busy) this.#on.killed(killMarked(this.#mark));
+    if (init) this.#on.killed(whenEnded(init));
   }
 
   #end(why: string): void {
@@ -360,18 +364,28 @@ class Worker {
 /** Waits for the init process of a pid namespace, which ends after all other processes in it. */
 async function whenEnded(init: ProcessRef): Promise<void> {
   const begun = performance.now();
-  while (isAlive(init) && performance.now() - begun < limits.kill_wait_ms) await sleep(5);
+  while (known(() => isAlive(init), true) && performance.now() - begun < limits.kill_wait_ms) await sleep(5);
 }
 
 /** Kills processes with this mark until none are left. Gives up after `limits.kill_wait_ms`. */
 async function killMarked(mark: string): Promise<void> {
   const begun = performance.now();
   do {
-    const found = readAllStats().filter((stat) => readVariable(runningThread(stat), MARK) === mark);
-    if (found.length === 0) return;
-    for (const { pid } of found) kill(pid);
+    const all = known(readAllStats, null);
+    const found = all?.filter((stat) => readVariable(runningThread(stat), MARK) === mark);
+    if (found?.length === 0) return;
+    for (const { pid } of found ?? []) kill(pid);
     await sleep(20);
   } while (performance.now() - begun < limits.kill_wait_ms);
+}
+
+/** What is known about processes, or `otherwise` if no descriptor is free to read it. */
+function known<T>(read: () => T, otherwise: T): T {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
 }
 
 function kill(pid: number): void {
