@@ -54,6 +54,7 @@ export class Cluster {
   readonly #files: TrustFiles;
   readonly #forwarder: Forwarder;
   readonly #fingerprint: string;
+  readonly #closing = new AbortController();
   #trust: PlaneTrust | null = null;
   #active: string | null = null;
   #stands_by = false;
@@ -93,6 +94,7 @@ export class Cluster {
     });
     opened.push(() => peers.close());
     const cluster = new Cluster(options, listener, peers);
+    opened.push(() => cluster.#closing.abort());
     opened.push(() => cluster.#trust?.close());
     opened.push(() => cluster.#forwarder.drain());
     return cluster;
@@ -104,12 +106,7 @@ export class Cluster {
    */
   async shareTrust(store: Store, plane_id: string): Promise<PlaneTrust> {
     const trust = await this.#takeFiles(await store.read(listTrustFiles), plane_id);
-    const { log } = this.#options;
-    trust.onChange(() => {
-      this.#files.store(store).catch((err: Error) => {
-        log.error({ err }, 'the other control planes did not get the changed certificates: try again');
-      });
-    });
+    trust.onChange(() => void this.#files.storeEventually(store, this.#closing.signal));
     await this.#files.store(store);
     return trust;
   }

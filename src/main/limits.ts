@@ -14,6 +14,8 @@ export const limits = {
   idle_utilization_max: 0.05,
   /** Interval at which a node tries again to store the position of its link, for example while its disk is full. */
   node_state_retry_ms: 10_000,
+  /** Interval at which changed certificates are stored again for the other control planes, if that failed. */
+  trust_files_retry_ms: scaled(5_000),
   /** Longest duration of a shutdown. */
   plane_stop_ms: scaled(10_000),
   /** Part of a shutdown in which requests can finish. */

@@ -3,11 +3,13 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
+import { storageFailed } from '../store/problems.ts';
 import type { Store } from '../store/store.ts';
 import { listTrustFiles } from '../store/trust-files.ts';
 import { openTestStore } from '../testing/test-store.ts';
+import { limits } from './limits.ts';
 import { TrustFiles } from './trust-files.ts';
 
 const key = new Uint8Array(32).fill(1);
@@ -120,4 +122,30 @@ test('refuses files that were encrypted with another key, and writes none', asyn
   await a.files.store(store);
   await expect(b.take()).rejects.toMatchObject({ code: 'wrong_secret_key' });
   await expect(b.read('ca.pem')).rejects.toThrow('ENOENT');
+});
+
+test('changed files are stored once the database is back, and the failure is logged once', async () => {
+  const log = { error: vi.fn() };
+  const a = await plane('a', key, log as never);
+  await a.write('ca.pem', 'one');
+  const { write } = store;
+  let tries = 0;
+  store.write = async (fn, options) => {
+    if (++tries < 3) throw storageFailed();
+    return write.call(store, fn, options) as never;
+  };
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  try {
+    const stored = a.files.storeEventually(store, new AbortController().signal);
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(limits.trust_files_retry_ms);
+      expect(tries).toBe(3);
+    });
+    vi.useRealTimers();
+    await stored;
+  } finally {
+    vi.useRealTimers();
+  }
+  expect((await rows()).map(({ name }) => name)).toEqual(['ca.pem']);
+  expect(log.error).toHaveBeenCalledOnce();
 });

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sleep } from '../base/async.ts';
 import { makePrivateFolder, writeFileAtomic } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import { seal, unseal } from '../base/sealing.ts';
@@ -12,6 +13,7 @@ import { subkey } from '../base/secret-key.ts';
 import { Problem } from '../core/problem.ts';
 import type { Store } from '../store/store.ts';
 import { deleteTrustFile, listTrustFiles, putTrustFile, type TrustFile } from '../store/trust-files.ts';
+import { limits } from './limits.ts';
 
 /** In this order: a certificate is never without its key. */
 const SHARED = ['ca-key.pem', 'key.pem', 'ca.pem', 'cert.pem', 'auth.json', 'auth_secret.txt'] as const;
@@ -70,6 +72,19 @@ export class TrustFiles {
     const stored = this.#storing.then(() => this.#store(store));
     this.#storing = stored.catch(() => {});
     return stored;
+  }
+
+  /** Like `store`, but tries again until it succeeds or the signal aborts. Never rejects. */
+  async storeEventually(store: Store, signal: AbortSignal): Promise<void> {
+    for (let has_failed = false; !signal.aborted; has_failed = true) {
+      try {
+        return await this.store(store);
+      } catch (err) {
+        const message = 'the other control planes do not have the changed certificates yet; trying again';
+        if (!has_failed) this.#log.error({ err }, message);
+        await sleep(limits.trust_files_retry_ms, signal);
+      }
+    }
   }
 
   async #store(store: Store): Promise<void> {
