@@ -168,6 +168,8 @@ export class Facts {
   #suspects: Consumer[] = [];
   /** The refs of the timers that keep facts. */
   readonly #kept = new Set<string>();
+  /** Whether a transaction may have been committed without this process knowing, so that `#kept` may lack refs. */
+  #kept_is_stale = true;
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -189,10 +191,15 @@ export class Facts {
     this.#consumers = await this.#store.write((tx) => this.#register(tx, handlers));
     const handled = this.#consumers.flatMap(({ cursors }) => [...cursors.keys()]);
     this.#kinds = [...new Set([...Object.keys(known_kinds), ...handled])];
-    for (const ref of await this.#store.read((reader) => timerRefs(reader, 'fact_retry')))
-      this.#kept.add(ref);
     await this.#sweep();
     this.#running = this.#run(this.#consumers);
+  }
+
+  async #refreshKept(): Promise<void> {
+    if (!this.#kept_is_stale) return;
+    for (const ref of await this.#store.read((reader) => timerRefs(reader, 'fact_retry')))
+      this.#kept.add(ref);
+    this.#kept_is_stale = false;
   }
 
   /** Handles the facts that timers kept. */
@@ -262,6 +269,7 @@ export class Facts {
         ? { consumers: [suspect], facts_max: 1 }
         : { consumers: ready, facts_max: limits.facts_per_transaction };
       try {
+        await this.#refreshKept();
         const settled = await this.#store.settledNumbers('facts');
         const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, turn, settled)));
         this.#failure = undefined;
@@ -269,6 +277,7 @@ export class Facts {
         const wait_ms = ready.length === consumers.length ? undefined : limits.fact_retry_ms;
         if (!more && !suspect) await this.#wake.wait(waitAfter(settled, wait_ms), signal);
       } catch (error) {
+        this.#kept_is_stale = true;
         if (this.#handling) this.#failed(this.#handling, error);
         else {
           this.#failure = nextFailure(this.#failure, error, failure_options, this.#log, {});
@@ -285,9 +294,11 @@ export class Facts {
     const before = consumer.failure?.id === id ? consumer.failure : undefined;
     const about = { consumer: consumer.name, fact: { id, kind, ref } };
     const failure = nextFailure(before, error, failure_options, this.#log, about);
-    consumer.failure = { ...failure, id };
+    // A failure of the database says nothing about the fact.
+    const count = isOfStore(error) ? (before?.count ?? 0) : failure.count;
+    consumer.failure = { ...failure, count, id };
     consumer.retry_at_ms = performance.now() + failure.pause_ms;
-    if (failure.count >= limits.fact_tries_max && !isOfStore(error)) consumer.hopeless_id = id;
+    if (count >= limits.fact_tries_max) consumer.hopeless_id = id;
   }
 
   /**

@@ -312,7 +312,7 @@ export class Outbox {
     } catch (error) {
       if (this.#closed) return false;
       reply = (waiter) => waiter.reject(error);
-      if (!intent.withdrawn && isTemporary(error)) {
+      if (!intent.withdrawn && !intent.completed && isTemporary(error)) {
         this.#scheduleRetry(intent, lane, error);
         this.#settle(intent.id, reply);
         return false;

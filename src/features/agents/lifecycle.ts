@@ -371,7 +371,7 @@ export class Lifecycle {
       if (isUnreachable(error)) await this.#stall(session, 'start');
       else if (intent.payload.waits && isTemporary(error)) await this.#showWait(intent, session, error);
       else if (error instanceof Problem && !error.is_of_store)
-        await this.#undoStart(agent.id, session, error.message, link);
+        await this.#undoStart(intent, session, error.message, link);
       throw error;
     }
   }
@@ -423,14 +423,25 @@ export class Lifecycle {
   /** Reports a start that waits, once it has failed several times. */
   async #showWait({ failure, lane: session_id }: Intent<'start'>, { agent_id }: SessionRow, error: unknown) {
     const is_of_store = error instanceof Problem && error.is_of_store;
-    if (failure?.count !== limits.hidden_start_failures || is_of_store) return;
+    if ((failure?.count ?? 0) < limits.hidden_start_failures || is_of_store) return;
     const waiting = { agent_id, session_id, reason: `the agent cannot start yet: ${explainFailure(error)}` };
-    await this.#core.store.write((tx) => this.#core.facts.record(tx, 'acp_waits', session_id, waiting));
+    await this.#core.store.write(async (tx) => {
+      if (await isStarting(tx, session_id))
+        await this.#core.facts.record(tx, 'acp_waits', session_id, waiting);
+    });
   }
 
   /** The node rejected the start before it created anything. */
-  async #undoStart(agent_id: string, session: SessionRow, error: string, link: Link | null): Promise<void> {
+  async #undoStart(
+    intent: Intent<'start'>,
+    session: SessionRow,
+    error: string,
+    link: Link | null,
+  ): Promise<void> {
+    const { agent_id } = session;
     await writeForLink(this.#core.store, link, async (tx) => {
+      // It must not be repeated: a later request may use the same id for its session.
+      await this.#core.outbox.complete(tx, intent);
       const current = await findSession(tx, session.id);
       if (current?.state !== 'starting') return;
       const row = await this.#core.records.mustFind(tx, agent_id);

@@ -15,7 +15,7 @@ export const limits = {
   run_specs_cached_max: 32,
   /** Reasons why a person should look at a run. Older ones are dropped. */
   attention_reasons_max: 10,
-  /** How many times an assignment may fail to start, or its output to be read, before the run shows why. */
+  /** How many times starting an assignment, or reading its output, may fail before the run shows why. */
   hidden_failures: 3,
   /** Input of one step. */
   step_input_bytes_max: 3 * MIB,

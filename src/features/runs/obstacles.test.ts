@@ -55,7 +55,7 @@ test.each([
   const { resolve } = fixture.node.folders;
   fixture.node.folders.resolve = () => Promise.reject(error);
   const run_id = await begin();
-  await untilAttention(run_id, expect.stringMatching(/^m@team_\w+: step a: cannot start yet: /));
+  await untilAttention(run_id, expect.stringMatching(/^m@team_\w+, step a: cannot start yet: /));
   expect((await runOf(fixture, run_id)).attention).toContain(`: ${message}`);
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ status: 'ready' });
   fixture.node.folders.resolve = resolve;
@@ -82,7 +82,7 @@ test('a start of a run waits while the node refuses it for a reason that may pas
   const run_id = await begin();
   await untilAttention(
     run_id,
-    expect.stringMatching(/^m@team_\w+: the agent cannot start yet: not enough disk/),
+    expect.stringMatching(/^m@team_\w+, step a: the agent cannot start yet: not enough disk/),
   );
   fixture.node.start = start;
   fixture.node.end(await nextSession(), 0);
@@ -119,7 +119,7 @@ test.each([
   fixture.node.end(id, 0);
   await untilAttention(
     run_id,
-    expect.stringMatching(/: step a: its output cannot be read yet: output cannot be/),
+    expect.stringMatching(/, step a: its output cannot be read yet: output cannot be/),
   );
   read.mockRestore();
   again();

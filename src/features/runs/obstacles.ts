@@ -2,7 +2,7 @@
  * Shows on a run why one of its assignments waits although nobody has to decide anything: its agent cannot start, for example,
  * because the disk of its node is full. The service tries again, and removes the reason when it has succeeded.
  */
-import { isInterrupted, isUnreachable, Problem, retryLevel } from '../../core/problem.ts';
+import { isInterrupted, isUnreachable, Problem, problems, retryLevel } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';
 import { explainFailure } from '../../work/failures.ts';
 import type { Intent } from '../../work/outbox.ts';
@@ -35,22 +35,26 @@ export class Obstacles {
     error: unknown,
   ): Promise<void> {
     const is_of_store = error instanceof Problem && error.is_of_store;
-    if (is_of_store || isUnreachable(error) || isInterrupted(error)) return;
+    const node_failed = error instanceof Problem && error.code === problems.nodeFailed().code;
+    if (is_of_store || (isUnreachable(error) && !node_failed) || isInterrupted(error)) return;
     if ((failure?.count ?? 0) < limits.hidden_failures) return;
     const { store, log } = this.#core;
     const show = async (tx: Tx) => {
       const assignment = await assignmentOfNum(tx, assignment_num);
       const run = assignment && !assignment.ended ? await runOfNum(tx, assignment.run_num) : undefined;
-      if (!run) return;
-      const about = beginning(run, assignment!);
-      const isAbout = (reason: string) => reason.startsWith(about);
-      await this.#publisher.addAttention(tx, run, `${about}${what}: ${explainFailure(error)}`, isAbout);
+      if (run) await this.put(tx, run, assignment!, `${what}: ${explainFailure(error)}`);
     };
     try {
       await store.write(show);
     } catch (err) {
       log[retryLevel(err, 'warn')]({ err, assignment_num }, 'cannot show why an assignment waits');
     }
+  }
+
+  /** Shows a reason instead of the previous one of the assignment. */
+  async put(tx: Tx, run: RunRow, assignment: Assignment, reason: string): Promise<void> {
+    const about = beginning(run, assignment);
+    await this.#publisher.addAttention(tx, run, about + reason, (other) => other.startsWith(about));
   }
 
   /** Removes what is shown about an assignment. Idempotent. */
@@ -62,5 +66,5 @@ export class Obstacles {
 
 function beginning({ team_id }: RunRow, { member_id, work }: Assignment): string {
   const which = work.kind === 'round' ? `round ${work.round}` : `step ${work.step_key}`;
-  return `${memberActorId(member_id, team_id)}: ${which}: `;
+  return `${memberActorId(member_id, team_id)}, ${which}: `;
 }

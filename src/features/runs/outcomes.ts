@@ -74,11 +74,13 @@ export class Outcomes {
   facts(): FactHandlers {
     return {
       session_started: async (tx, { payload }) => {
-        await this.#showWaiting(tx, payload.agent_id, null);
+        await this.#showWaiting(tx, payload, null);
         const assignment = await openPlainAssignment(tx, payload.session_id);
         if (assignment) await this.#assignments.started(tx, assignment);
       },
-      session_refused: async (tx, { payload: { session_id, agent_id, error } }) => {
+      session_refused: async (tx, { payload }) => {
+        const { session_id, agent_id, error } = payload;
+        await this.#showWaiting(tx, payload, null);
         const assignment = await openPlainAssignment(tx, session_id);
         const failed = { kind: 'failed', error_text: error } as const;
         if (assignment) await this.#assignments.end(tx, assignment.num, failed);
@@ -87,8 +89,8 @@ export class Outcomes {
       session_ended: (tx, { payload }) => this.#sessionEnded(tx, payload),
       acp_failed: (tx, { payload: { agent_id, error } }) =>
         this.#endQueued(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
-      acp_waits: (tx, { payload: { agent_id, reason } }) => this.#showWaiting(tx, agent_id, reason),
-      session_ready: (tx, { payload: { agent_id } }) => this.#showWaiting(tx, agent_id, null),
+      acp_waits: (tx, { payload }) => this.#showWaiting(tx, payload, payload.reason),
+      session_ready: (tx, { payload }) => this.#showWaiting(tx, payload, null),
       turn_began: async (tx, { payload: { session_id, prompt_id } }) => {
         const assignment = await assignmentOfPrompt(tx, prompt_id);
         if (!assignment) return;
@@ -174,12 +176,21 @@ export class Outcomes {
   }
 
   /**
-   * Shows on the run why one of its agents accepts no prompts. `reason` is null if the agent accepts prompts or has ended.
+   * Shows on the run why one of its agents cannot start, or accepts no prompts. `reason` is null if it has started, accepts
+   * prompts or has ended.
    */
-  async #showWaiting(tx: Tx, agent_id: string, reason: string | null): Promise<void> {
+  async #showWaiting(
+    tx: Tx,
+    { agent_id, session_id }: { agent_id: string; session_id: string },
+    reason: string | null,
+  ): Promise<void> {
     const agent = await findAgent(tx, agent_id);
     const run = agent && agent.run_num !== null ? await runOfNum(tx, agent.run_num) : undefined;
     if (!run) return;
+    // A member has a plain agent for each of its steps.
+    const assignment = await openPlainAssignment(tx, session_id);
+    if (assignment && reason === null) return this.#obstacles.clear(tx, run, assignment);
+    if (assignment && !isRunOver(run)) return this.#obstacles.put(tx, run, assignment, reason!);
     const about = `${memberActorId(agent!.member_id!, run.team_id)}: `;
     const isAbout = (other: string) => other.startsWith(about);
     if (reason === null || isRunOver(run)) return this.#publisher.dropAttention(tx, run, isAbout);
@@ -200,7 +211,7 @@ export class Outcomes {
   }
 
   async #sessionEnded(tx: Tx, end: FactPayloads['session_ended']): Promise<void> {
-    await this.#showWaiting(tx, end.agent_id, null);
+    await this.#showWaiting(tx, end, null);
     const assignment = await openPlainAssignment(tx, end.session_id);
     if (assignment) await this.#endPlain(tx, assignment, end);
     else await this.#endPrompted(tx, end);

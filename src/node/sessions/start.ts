@@ -64,7 +64,7 @@ export class SessionStarter {
    * be started for a reason that will not pass, the session exists and ends with `spawn_failed`.
    */
   async start(requested: Launch, cancelled: AbortSignal): Promise<LocalSession> {
-    const { node, host, folders, disk, drop, dropToken, onError, isClosed } = this.#options;
+    const { node, host, folders, disk, onError, isClosed } = this.#options;
     if (isClosed()) throw problems.nodeUnreachable();
     const launch = { ...requested, workdir: (await folders.resolve(requested.workdir)).path };
     if (!disk.space().starts_allowed) throw problems.diskSpace();
@@ -92,16 +92,26 @@ export class SessionStarter {
       failpoint('spawn');
     } catch (error) {
       host.log.error({ session_id: id, error: String(error) }, 'cannot start the wrapper of a session');
-      // A wrapper that was started nevertheless, by a launcher that was killed, cannot continue without the claim.
-      if (isExhausted(error) && session.files.claim()) {
-        dropToken(id);
-        await drop(session);
-        throw problems.processNotStarted();
-      }
+      if (isExhausted(error) && (await this.#abandon(session))) throw problems.processNotStarted();
       session.launched(null, error as Error);
     }
     void disk.ensureGuard().catch((error) => onError('cannot start the disk guard', error));
     return session;
+  }
+
+  /** Removes a session whose wrapper was not started. Returns whether nothing of it is left, and nothing can start any more. */
+  async #abandon(session: LocalSession): Promise<boolean> {
+    const { drop, dropToken, onError } = this.#options;
+    try {
+      // A wrapper that was started nevertheless, by a launcher that was killed, cannot continue without the claim.
+      if (!session.files.claim()) return false;
+      dropToken(session.id);
+      await drop(session);
+      return true;
+    } catch (error) {
+      onError('cannot remove a session that was not started', error);
+      return false;
+    }
   }
 
   /**

@@ -23,7 +23,7 @@ export function toSchedule({ at, every_seconds, cron, timezone }: TriggerTimes):
 
 /**
  * Unix ms; null: never again. `from`: when it last fired, or was due. Times up to `now` are skipped. Throws if its schedule is
- * invalid, also if this system no longer knows its time zone.
+ * invalid, including when this system no longer knows its time zone.
  */
 export function nextTime(schedule: Schedule, from: number, now: number): number | null {
   const { every_seconds, cron } = schedule;
