@@ -326,12 +326,14 @@ export class Facts {
         if (cursor === undefined || passed.get(cursor)! >= row.id) continue;
         this.#handling = { consumer, row };
         handled++;
-        fact ??= toFact(row);
         const ref = `${consumer.name} ${row.ref}`;
         if (row.id === consumer.hopeless_id || kept.has(ref)) {
           kept.add(ref);
           await this.#keep(tx, consumer, row, ref);
-        } else await handle(tx, consumer, fact);
+        } else {
+          fact ??= toFact(row);
+          await handle(tx, consumer, fact);
+        }
       }
     }
     // A statement that nobody waited for may have failed. Then it is only known whose it is if there was one handler.

@@ -159,6 +159,16 @@ describe('a fact that a consumer cannot handle', () => {
     await untilSeen(['ses_1 odd', 'ses_1 later']);
   });
 
+  test('delays no other one although what is stored cannot be parsed', async () => {
+    await open();
+    await store.write(async (tx) => {
+      const row = { ts: 0, kind: 'session_ended', ref: 'ses_1', payload: '{' };
+      await tx.run(tx.sql.insertInto('facts').values(row));
+    });
+    await record('ses_2', 'failed');
+    await untilSeen(['ses_2 failed']);
+  });
+
   test('is found if it is not known whose statement failed', async () => {
     const session_ended = async (tx: Tx, { ref, payload: { status } }: Fact<'session_ended'>) => {
       if (status === 'odd')
