@@ -49,8 +49,7 @@ const STARVING = `
   console.log(JSON.stringify(said));
 `;
 
-test('says that no descriptor is free, and answers once one is', () => {
-  if (!hasProc) return;
+test.runIf(hasProc)('says that no descriptor is free, and answers once one is', () => {
   const modules = fileURLToPath(new URL('..', import.meta.url));
   const node = [process.execPath, '--input-type=module', '-e', STARVING, modules, folder.path];
   const said = execFileSync('/bin/sh', ['-c', 'ulimit -n 256; exec "$@"', 'sh', ...node], {

@@ -102,7 +102,6 @@ test.runIf(delegated && as_root)(
 const STARVING = `
   import { closeSync, existsSync, openSync } from 'node:fs';
   import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
   import { setTimeout } from 'node:timers/promises';
   const [modules, base] = process.argv.slice(1);
   const { directExec } = await import(join(modules, 'processes/exec.ts'));
