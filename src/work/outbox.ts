@@ -26,8 +26,8 @@ import {
 } from './queries/outbox.ts';
 
 export interface IntentPayloads {
-  /** `waits`: see `Lifecycle.enqueueStart`. */
-  start: { waits?: boolean };
+  /** See `Lifecycle.enqueueStart`. */
+  start: { waits?: boolean; logs?: boolean };
   stop: { grace_ms: number };
   /** `data` is base64. */
   input: { offset: number; data: string; eof: boolean };

@@ -19,7 +19,7 @@ import type { Ingest } from '../../events/ingest/ingest.ts';
 import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { explainFailure } from '../../work/failures.ts';
-import type { Intent, IntentHandlers } from '../../work/outbox.ts';
+import type { Intent, IntentHandlers, IntentPayloads } from '../../work/outbox.ts';
 import { type AgentCore, auditAgent, type Principal } from './core.ts';
 import { getPermissionEnv } from './creation.ts';
 import { limits } from './limits.ts';
@@ -63,15 +63,15 @@ export class Lifecycle {
 
   /**
    * Inserts a session and the intent to start it. `keyed_id`: an id for the session, derived from an idempotency key; used
-   * unless an earlier session has it. `waits`: the start waits while the node refuses it for a reason that may pass, because
-   * nobody hears of the refusal. Throws `agent is already running`, `agent is being deleted`, `agents_stopping` and
-   * `no_local_node`.
+   * unless an earlier session has it. For a start whose refusal nobody would hear of: with `waits`, it waits while the node
+   * refuses it for a reason that may pass; with `logs`, the refusal is in the agent's log. Throws `agent is already running`,
+   * `agent is being deleted`, `agents_stopping` and `no_local_node`.
    */
   async enqueueStart(
     tx: Tx,
     row: AgentRow,
     principal: Principal,
-    { keyed_id, waits = false }: { keyed_id?: string | undefined; waits?: boolean } = {},
+    { keyed_id, ...payload }: { keyed_id?: string | undefined } & IntentPayloads['start'] = {},
   ): Promise<{ session_id: string; intent_id: number }> {
     if (isLive(row)) throw problems.agentAlreadyRunning();
     if (this.#core.starts.active) throw problems.agentsStopping();
@@ -107,7 +107,6 @@ export class Lifecycle {
     });
     await timers.clear(tx, 'agent_restart', row.id);
     await auditAgent(this.#core, tx, 'agent_started', row, principal, { session_id });
-    const payload = waits ? { waits } : {};
     return { session_id, intent_id: await outbox.enqueue(tx, row.node_id, session_id, 'start', payload) };
   }
 
@@ -371,7 +370,7 @@ export class Lifecycle {
       if (isUnreachable(error)) await this.#stall(session, 'start');
       else if (intent.payload.waits && isTemporary(error)) await this.#showWait(intent, session, error);
       else if (error instanceof Problem && !error.is_of_store)
-        await this.#undoStart(intent, session, error.message, link);
+        await this.#undoStart(intent, session, error, link);
       throw error;
     }
   }
@@ -435,17 +434,19 @@ export class Lifecycle {
   async #undoStart(
     intent: Intent<'start'>,
     session: SessionRow,
-    error: string,
+    { code, message }: Problem,
     link: Link | null,
   ): Promise<void> {
     const { agent_id } = session;
+    const { records } = this.#core;
     await writeForLink(this.#core.store, link, async (tx) => {
       // It must not be repeated: a later request may use the same id for its session.
       await this.#core.outbox.complete(tx, intent);
       const current = await findSession(tx, session.id);
       if (current?.state !== 'starting') return;
-      const row = await this.#core.records.mustFind(tx, agent_id);
-      await this.#undo(tx, row, session, error);
+      const row = await records.mustFind(tx, agent_id);
+      await this.#undo(tx, row, session, message);
+      if (intent.payload.logs) await records.logError(tx, agent_id, null, code, message);
       // The restart policy still applies to the previous session, unless the agent is archived or was stopped meanwhile.
       const [previous] = await listSessions(tx, row.num, { limit: 1 });
       const restarts = restartsOnFailure(row) && row.archived_at === null && current.stopping === 0;
@@ -453,7 +454,7 @@ export class Lifecycle {
         const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
         await this.#core.timers.set(tx, 'agent_restart', agent_id, due_at, { session_id: previous.id });
       }
-      await this.#core.records.publish(tx, agent_id);
+      await records.publish(tx, agent_id);
     });
   }
 

@@ -140,6 +140,16 @@ test('a request that an earlier version kept is carried out for the user who mad
   expect(stopped).toEqual({ user_id: ANA.user_id });
 });
 
+test('a kept start that the node refuses is given up, with the reason in the log of the agent', async () => {
+  const agent = await fixture.create();
+  leave();
+  await expect(ask('start', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'start' });
+  node.start = () => Promise.reject(problems.diskSpace());
+  comeBack();
+  await settles(agent.id, { status: 'created', session_count: 0 });
+  expect(await fixture.errors(agent.id)).toEqual(['disk_space']);
+});
+
 test('a request that the node answers replaces the kept one', async () => {
   const agent = await fixture.create({ start: true });
   leave();

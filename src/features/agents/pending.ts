@@ -274,7 +274,7 @@ export class PendingRequests {
     updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
     if (is_live && kind === 'stop') await this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
     if (!is_live && kind !== 'stop')
-      await this.#lifecycle.enqueueStart(tx, row, principal, { keyed_id: session_id });
+      await this.#lifecycle.enqueueStart(tx, row, principal, { keyed_id: session_id, logs: true });
     await this.#core.records.publish(tx, row.id);
     return null;
   }

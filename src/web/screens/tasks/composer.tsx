@@ -75,7 +75,7 @@ export function Composer({
   /** Distinguishes repeated messages with the same text. */
   const nth = useRef(0);
   const submit = () => {
-    if (!send.isPending && !is_offline) send.mutate({ text, nth: nth.current });
+    if (!send.isPending && !is_offline && text.trim() !== '') send.mutate({ text, nth: nth.current });
   };
   const error_message = send.error ? errorMessage(send.error) : null;
   const place = error_message === null ? null : composerFieldFor(error_message);
@@ -145,7 +145,12 @@ export function Composer({
       {said('member')}
       <div className="flex items-end gap-2">
         <MessageArea ref={area} {...wrong('text')} text={text} onText={setText} onSend={submit} />
-        <Button type="submit" variant="primary" busy={send.isPending} disabled={is_offline}>
+        <Button
+          type="submit"
+          variant="primary"
+          busy={send.isPending}
+          disabled={is_offline || text.trim() === ''}
+        >
           {send.isPending ? 'Sending…' : 'Send'}
         </Button>
       </div>
