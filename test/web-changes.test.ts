@@ -188,7 +188,7 @@ browserTest('a comment that is being written stays with its line while the file 
   expect(errors).toEqual([]);
 });
 
-browserTest('comments and drafts on a file stay within reach, also when its changes are gone', async () => {
+browserTest('comments and drafts on a file stay within reach even when its changes are gone', async () => {
   const { id: agent_id, workdir } = await plane.client.call('createAgent', {
     body: { name: 'reverts', command: 'true', worktree_mode: 'create_worktree', worktree_repo: repo },
   });

@@ -485,7 +485,7 @@ browserTest('messages are shown as text, and only web URLs become links', async 
 });
 
 browserTest.for(['desk', 'phone'] as const)(
-  'the menu of a card covers none of its title, on the screen of a %s',
+  'the menu of a card does not cover its title on the screen of a %s',
   async (screen) => {
     const id = await create('Each word of this title stays readable on its card, '.repeat(3));
     const { page } = await open(`/tasks?team=${team_id}`, screen);

@@ -162,7 +162,7 @@ export class Facts {
   #swept_at_ms = 0;
   /** The consumer whose handler is running, and the fact that it handles. */
   #handling: { consumer: Consumer; row: FactRow } | null = null;
-  /** The last failure of which it is not known whose it is. */
+  /** The last failure that cannot be attributed to a consumer. */
   #failure: Failure | undefined;
   /** Consumers that handle their next fact alone, because one of them failed. */
   #suspects: Consumer[] = [];
@@ -336,7 +336,7 @@ export class Facts {
         }
       }
     }
-    // A statement that nobody waited for may have failed. Then it is only known whose it is if there was one handler.
+    // A statement that nobody waited for may have failed. Its consumer is known only if a single handler ran.
     if (handled !== 1) this.#handling = null;
     if (rows.length > 0) {
       const ids = rows.map(({ id }) => id);

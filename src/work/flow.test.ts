@@ -118,6 +118,12 @@ describe('a fact that a consumer cannot handle', () => {
       expect(seen).toEqual(expected);
       seen.length = 0;
     }, AT_ONCE);
+  /** Records a fact that cannot be handled, and waits until the consumer has moved on to the next one. */
+  const recordOdd = async () => {
+    await record('ses_1', 'odd');
+    await record('ses_2', 'failed');
+    await untilSeen(['ses_2 failed']);
+  };
 
   beforeEach(() => {
     broken = true;
@@ -131,9 +137,7 @@ describe('a fact that a consumer cannot handle', () => {
 
   test('delays only later facts about the same record', async () => {
     await open();
-    await record('ses_1', 'odd');
-    await record('ses_2', 'failed');
-    await untilSeen(['ses_2 failed']);
+    await recordOdd();
     await record('ses_1', 'later');
     await record('ses_3', 'failed');
     await untilSeen(['ses_3 failed']);
@@ -146,9 +150,7 @@ describe('a fact that a consumer cannot handle', () => {
 
   test('is handled after a restart, before later facts about the same record', async () => {
     await open();
-    await record('ses_1', 'odd');
-    await record('ses_2', 'failed');
-    await untilSeen(['ses_2 failed']);
+    await recordOdd();
     await close();
     await open();
     await record('ses_1', 'later');
@@ -159,7 +161,7 @@ describe('a fact that a consumer cannot handle', () => {
     await untilSeen(['ses_1 odd', 'ses_1 later']);
   });
 
-  test('delays no other one although what is stored cannot be parsed', async () => {
+  test('delays no other fact, even if its payload cannot be parsed', async () => {
     await open();
     await store.write(async (tx) => {
       const row = { ts: 0, kind: 'session_ended', ref: 'ses_1', payload: '{' };

@@ -9,11 +9,11 @@ export const limits = {
   unknown_facts_sweep_ms: 3_600_000,
   /** First delay before a failed fact handler runs again. */
   fact_retry_ms: 1_000,
-  /** How many times a consumer tries to handle a fact before it continues with other ones. */
+  /** How many times a consumer tries to handle a fact before it moves on to others. */
   fact_tries_max: 5,
   /** Delay before a failed timer runs again. */
   timer_retry_ms: 1_000,
-  /** How many timers are remembered whose next pause is longer because they failed. */
+  /** Maximum number of failed timers whose growing pauses are remembered. */
   timer_failures_max: 1_000,
   /** Longest time between two looks at the clock, which continues while the machine sleeps, unlike delays. */
   timer_look_ms: 30_000,
@@ -21,6 +21,6 @@ export const limits = {
   outbox_retry_ms: 500,
   /** Longest delay before a failed intent is sent again. */
   outbox_retry_ms_max: 10_000,
-  /** Longest delay before work is repeated that failed with an unexpected error, which may last until an upgrade. */
+  /** Longest delay before work is repeated after an unexpected error, which may last until an upgrade. */
   unexpected_pause_ms_max: 300_000,
 } as const;

@@ -44,7 +44,7 @@ export interface IntentPayloads {
    * request.
    */
   pursue: Record<string, never>;
-  /** Gives an assignment of a run, whose number is `attempt_num`, to its agent. The lane is the agent's. */
+  /** Gives the assignment with the number `attempt_num` to its agent. The lane is the agent's. */
   prepare: { attempt_num: number };
   /** Reads the output that a session left for an assignment. */
   collect: { attempt_num: number };

@@ -86,7 +86,7 @@ export class Timers {
   /** The kinds that this program knows. */
   #kinds: readonly string[] = [];
   #firing: { kind: string; ref: string; due_at: number } | null = null;
-  /** The last failures of timers, by kind and ref; under an empty key, that of finding out what is due. */
+  /** The last failures of timers, by kind and ref. The empty key is for finding out what is due. */
   readonly #failures = new Map<string, Failure>();
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
@@ -170,7 +170,7 @@ export class Timers {
 
   /**
    * Postpones the timer that failed, so that it does not block others. Returns false if no timer was firing, or if it was set
-   * again meanwhile: also by its own transaction, if the commit's outcome was not known.
+   * again meanwhile, perhaps by its own transaction, if the outcome of its commit was unknown.
    */
   async #postpone(pause_ms: number): Promise<boolean> {
     if (!this.#firing) return false;

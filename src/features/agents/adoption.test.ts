@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.end());
 
-test('a session that cannot be adopted keeps no other one from being adopted', async () => {
+test('a session that cannot be adopted does not prevent the adoption of others', async () => {
   const { node } = fixture;
   await fixture.create({ start: true });
   const [launch] = node.launches.values() as Iterable<Launch>;

@@ -63,8 +63,8 @@ export class Lifecycle {
 
   /**
    * Inserts a session and the intent to start it. `keyed_id`: an id for the session, derived from an idempotency key; used
-   * unless an earlier session has it. For a start whose refusal nobody would hear of: with `waits`, it waits while the node
-   * refuses it for a reason that may pass; with `logs`, the refusal is in the agent's log. Throws `agent is already running`,
+   * unless an earlier session has it. For starts that nobody waits for: with `waits`, the start waits while the node refuses it
+   * for a reason that may pass; with `logs`, a refusal is recorded in the agent's log. Throws `agent is already running`,
    * `agent is being deleted`, `agents_stopping` and `no_local_node`.
    */
   async enqueueStart(

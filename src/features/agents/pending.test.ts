@@ -100,7 +100,7 @@ test('a repeated request is kept and carried out once', async () => {
   expect((await audited()).filter((event) => event === 'agent_request_kept')).toHaveLength(1);
 });
 
-test('a request that is kept at the moment when nothing more seemed to be pending is carried out', async () => {
+test('a request that is kept just before the intent of an earlier one ends is carried out', async () => {
   const agent = await fixture.create({ start: true });
   leave();
   await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
@@ -108,7 +108,7 @@ test('a request that is kept at the moment when nothing more seemed to be pendin
   const { store } = fixture;
   const { write } = store;
   const kept = Promise.withResolvers<unknown>();
-  // The next write is the one in which the intent, which finds nothing to carry out, ends.
+  // The next write completes the intent, which has found nothing to carry out.
   store.write = async (body, options) => {
     store.write = write;
     leave();
@@ -140,7 +140,7 @@ test('a request that an earlier version kept is carried out for the user who mad
   expect(stopped).toEqual({ user_id: ANA.user_id });
 });
 
-test('a kept start that the node refuses is given up, with the reason in the log of the agent', async () => {
+test('a kept start that the node refuses is given up, with the reason in the log', async () => {
   const agent = await fixture.create();
   leave();
   await expect(ask('start', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'start' });

@@ -73,8 +73,8 @@ export class Sender {
   }
 
   /**
-   * `ttl_ms`: how long the push service may keep the message for an offline device. Throws errors that have to do neither with
-   * the device nor with its push service.
+   * `ttl_ms`: how long the push service may keep the message for an offline device. Throws errors that concern
+   * neither the device nor its push service.
    */
   async send(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number): Promise<Outcome> {
     const request = await this.#build(target, key, message, ttl_ms);

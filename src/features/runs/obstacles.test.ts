@@ -1,4 +1,4 @@
-/** What keeps an attempt from starting, or its output from being read, does not become its outcome if it may pass. */
+/** An attempt that cannot start, or whose output cannot be read, waits if the reason may pass. It does not fail. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import { FeaturesFixture, SOON } from '../../testing/features-fixture.ts';

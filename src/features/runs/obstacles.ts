@@ -1,6 +1,6 @@
 /**
- * Shows on a run why one of its assignments waits although nobody has to decide anything: its agent cannot start, for example,
- * because the disk of its node is full. The service tries again, and removes the reason when it has succeeded.
+ * Shows on a run why one of its assignments waits even though nobody has to decide anything: for example, its agent cannot
+ * start because the disk of its node is full. The service tries again, and removes the reason when it has succeeded.
  */
 import { isInterrupted, isUnreachable, Problem, problems, retryLevel } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';

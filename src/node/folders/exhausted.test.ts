@@ -1,4 +1,4 @@
-/** A process without free descriptors must not take a folder for a missing or a forbidden one. */
+/** A process without free descriptors must not mistake a folder for a missing or forbidden one. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

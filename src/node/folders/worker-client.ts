@@ -72,8 +72,8 @@ export class FolderWorkers {
   readonly #workers = new Map<string, Worker>();
   readonly #cgroups: Promise<string | null>;
   /**
-   * Each promise resolves, and never rejects, when everything that an ended worker started has ended too. Jobs wait for them, because
-   * otherwise two git processes could work in one repository.
+   * Each promise resolves when everything that an ended worker started has ended too, and never rejects. Jobs wait for them,
+   * because otherwise two git processes could work in one repository.
    */
   readonly #ending = new Set<Promise<void>>();
   #closed = false;

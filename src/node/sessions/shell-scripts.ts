@@ -1,7 +1,7 @@
 /**
  * The shell scripts that run beside an agent. They are passed in variables of the environment: an upgrade cannot change
- * them under a running shell, and `ps` does not show them. They must work in dash, bash (also version 3.2 as `sh`) and busybox. Programs are given
- * as absolute paths.
+ * them under a running shell, and `ps` does not show them. They must work in dash, bash (also version 3.2 as `sh`) and
+ * busybox. Programs are given as absolute paths.
  *
  * - The **wrapper** starts the others and waits for the command in the foreground (in the background a shell would make
  *   it ignore SIGINT). It writes the exit status.
