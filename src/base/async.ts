@@ -14,7 +14,7 @@ export class Wake {
 
   /**
    * Resolves at the next `notify` (immediately if one is pending), after `timeout_ms` (0 if it is negative), or when
-   * `signal` aborts.
+   * `signal` aborts. The subscription stays until then, so a signal must not outlive the `Wake` for long.
    */
   wait(timeout_ms?: number, signal?: AbortSignal): Promise<void> {
     if (this.#woken || signal?.aborted) {

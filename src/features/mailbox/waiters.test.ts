@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
 import { silentLog } from '../../base/log.ts';
 import { LocalWakes } from '../../store/wakes.ts';
@@ -26,4 +27,12 @@ test('limits the number of waiting callers', async () => {
   leave.abort();
   await Promise.all(all);
   await wait();
+});
+
+test('does not stay subscribed to the signal', async () => {
+  const waiters = new Waiters(new LocalWakes(silentLog));
+  const { signal } = new AbortController();
+  await waiters.wait('a', NOTHING, 1, signal);
+  await waiters.wait('a', async () => true, 60_000, signal);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });

@@ -13,8 +13,8 @@ export class Waiters {
   }
 
   /**
-   * Resolves once `isThere` returns true, after `wait_ms`, or when the signal aborts. A signal must not outlive the
-   * request. Throws `too many callers are waiting for mail`.
+   * Resolves once `isThere` returns true, after `wait_ms`, or when the signal aborts. Throws `too many callers are waiting for
+   * mail`.
    */
   async wait(
     actor_id: string,
@@ -24,18 +24,21 @@ export class Waiters {
   ): Promise<void> {
     if (this.#count >= limits.mail_waiters_max) throw problems.tooManyWaiting();
     const wake = new Wake();
-    const unsubscribe = this.#wakes.onKey('mail', actor_id, () => wake.notify());
+    const notify = () => wake.notify();
+    const unsubscribe = this.#wakes.onKey('mail', actor_id, notify);
+    signal?.addEventListener('abort', notify);
     this.#count++;
     const until = performance.now() + wait_ms;
     try {
       while (!signal?.aborted && !(await isThere())) {
         const left_ms = until - performance.now();
         if (left_ms <= 0) return;
-        await wake.wait(left_ms, signal);
+        await wake.wait(left_ms);
       }
     } finally {
       this.#count--;
       unsubscribe();
+      signal?.removeEventListener('abort', notify);
     }
   }
 }
