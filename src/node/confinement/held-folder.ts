@@ -37,8 +37,7 @@ export class HeldFolder {
   async enter(name: string): Promise<HeldFolder> {
     const path = join(this.path, name);
     if (!this.#handle) return checkPath(path);
-    const handle = await open(join(this.fd_path, name), FLAGS);
-    return new HeldFolder(path, handle, [...this.#chain, await handle.stat({ bigint: true })]);
+    return hold(join(this.fd_path, name), path, this.#chain);
   }
 
   /**
@@ -64,13 +63,24 @@ export class HeldFolder {
  */
 export async function holdFolder(path: string): Promise<HeldFolder> {
   if (!hasProc) return checkPath(path);
-  const root = await open('/', FLAGS);
-  let held = new HeldFolder('/', root, [await root.stat({ bigint: true })]);
+  let held = await hold('/', '/', []);
   for (const segment of path.split('/').filter(Boolean)) {
     const outer = held;
     held = await outer.enter(segment).finally(() => outer.close());
   }
   return held;
+}
+
+/** Opens the folder at `from`, whose path is `path`, below the folders of `chain`. */
+async function hold(from: string, path: string, chain: readonly BigIntStats[]): Promise<HeldFolder> {
+  const handle = await open(from, FLAGS);
+  try {
+    return new HeldFolder(path, handle, [...chain, await handle.stat({ bigint: true })]);
+  } catch (error) {
+    // On a file system that has gone away. A handle that is never closed ends the process when it is collected.
+    await handle.close();
+    throw error;
+  }
 }
 
 /** The id of whatever is at a path, even if it is a link; null if nothing is there. */

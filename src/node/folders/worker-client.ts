@@ -233,10 +233,11 @@ class Worker {
       setTimeout(() => this.#end('the worker ended'), limits.exec_drain_ms).unref();
     });
     this.#child.on('close', () => this.#end(this.#stderr.trim().split('\n').at(-1) || 'the worker ended'));
-    const filter = stdio[4] as Writable | null;
+    // Contrary to its type, it is missing if there was no free descriptor for the pipes.
+    const [filter, info] = (stdio ?? []).slice(4) as [Writable?, Readable?];
     filter?.on('error', () => {});
     filter?.end(seccompFilter());
-    (stdio.at(5) as Readable | null | undefined)?.on('data', (bytes: Buffer) => this.#findInit(bytes));
+    info?.on('data', (bytes: Buffer) => this.#findInit(bytes));
     stdin?.on('error', () => {});
     stdin?.write(lineOf(hello));
     stdout?.on('data', (bytes: Buffer) => this.#read(bytes));
