@@ -69,7 +69,7 @@ export class SearchIndex {
   readonly #reader: Snapshots;
   readonly #history: History;
   readonly #statements = new Map<string, StatementSync>();
-  /** Deleted agents. Their events that are still waiting to be inserted are skipped. */
+  /** Agents that were deleted during an update. Their events that are still waiting to be inserted are skipped. */
   readonly #forgotten = new Set<number>();
 
   private constructor(db: DatabaseSync, reader: Snapshots, segments: SegmentReader) {
@@ -101,8 +101,9 @@ export class SearchIndex {
       .map(({ agent_num }) => agent_num);
   }
 
-  /** Indexes some new events of each agent. */
+  /** Indexes some new events of each agent. Runs once at a time. */
   async update(agent_nums: readonly number[]): Promise<Updated> {
+    this.#forgotten.clear();
     const unfinished: number[] = [];
     const unreadable: string[] = [];
     // Agents share transactions: one for each of 50 agents costs 3.6 times as much CPU.

@@ -183,6 +183,20 @@ test('logs each reason why output cannot be committed once, with its stack', asy
   await ingest.close();
 });
 
+test('a session that is no longer followed is not read', async () => {
+  const { ingest, stored, reads, spools } = world({ stdout: 'committedfirst\n', stderr: '' });
+  ingest.follow('ses_1');
+  await expect.poll(() => stored).toEqual(['first\n']);
+  ingest.unfollow('ses_1');
+  await nextTurn();
+  const before = reads.length;
+  spools.stdout += 'last\n';
+  ingest.wake('ses_1');
+  await nextTurn();
+  expect(reads.length).toBe(before);
+  await ingest.close();
+});
+
 test('reads ahead during a commit, and retries failed commits in order', async () => {
   const text = 'a line of output\n'.repeat(200_000);
   const size = 'committed'.length + text.length;

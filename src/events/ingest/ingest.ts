@@ -53,6 +53,11 @@ export class Ingest {
     this.#readers.get(session_id)?.wake(stream);
   }
 
+  /** Stops following a session whose record was deleted. */
+  unfollow(session_id: string): void {
+    void this.#readers.get(session_id)?.close();
+  }
+
   /** Stops reading after the commits in progress; the next service process reads the rest. */
   async close(): Promise<void> {
     this.#closing = true;

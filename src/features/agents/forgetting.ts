@@ -5,6 +5,7 @@
 import { limits } from '../../base/limits.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
+import type { Ingest } from '../../events/ingest/ingest.ts';
 import { writeForLink } from '../../store/links.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { NotYet } from '../../work/failures.ts';
@@ -19,10 +20,12 @@ import type { LeftBehind } from './rules.ts';
 export class Forgetting {
   readonly #core: AgentCore;
   readonly #reconciler: Reconciler;
+  readonly #ingest: (node_id: string) => Ingest | null;
 
-  constructor(core: AgentCore, reconciler: Reconciler) {
+  constructor(core: AgentCore, reconciler: Reconciler, ingest: (node_id: string) => Ingest | null) {
     this.#core = core;
     this.#reconciler = reconciler;
+    this.#ingest = ingest;
   }
 
   /**
@@ -38,9 +41,7 @@ export class Forgetting {
       return store.read(async (reader) =>
         leftBehind(reader, await this.#core.records.mustFind(reader, agent_id)),
       );
-    return store.write(async (tx) =>
-      this.#forget(tx, caller, await this.#core.records.mustFind(tx, agent_id)),
-    );
+    return this.#forget(caller, agent_id);
   }
 
   /** Deletes the records of all agents of a node, newest first. Throws like `forget`. */
@@ -50,11 +51,7 @@ export class Forgetting {
     await this.assertUnreachable(node_id);
     const rows = await store.read((reader) => listAgents(reader, { view: viewOf(caller), node_id }));
     const left_behind: LeftBehind[] = [];
-    for (const { id } of rows) {
-      left_behind.push(
-        await store.write(async (tx) => this.#forget(tx, caller, await this.#core.records.mustFind(tx, id))),
-      );
-    }
+    for (const { id } of rows) left_behind.push(await this.#forget(caller, id));
     return left_behind;
   }
 
@@ -79,7 +76,16 @@ export class Forgetting {
     };
   }
 
-  async #forget(tx: Tx, caller: Caller, row: AgentRow): Promise<LeftBehind> {
+  async #forget(caller: Caller, agent_id: string): Promise<LeftBehind> {
+    const { node_id, left_behind } = await this.#core.store.write(async (tx) => {
+      const row = await this.#core.records.mustFind(tx, agent_id);
+      return { node_id: row.node_id, left_behind: await this.#deleteRecord(tx, caller, row) };
+    });
+    for (const { id } of left_behind.sessions) this.#ingest(node_id)?.unfollow(id);
+    return left_behind;
+  }
+
+  async #deleteRecord(tx: Tx, caller: Caller, row: AgentRow): Promise<LeftBehind> {
     const { outbox, audit } = this.#core;
     const now = this.#core.clock.now();
     const left_behind = await leftBehind(tx, row);

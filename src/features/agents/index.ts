@@ -53,11 +53,10 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
     return { ingest, sink: nodeSink(own, reconciler, node.id, ingest) };
   };
   const { ingest, sink } = createSessionReader(main);
-  const lifecycle = new Lifecycle(own, reconciler, (id) =>
-    id === MAIN_NODE ? ingest : core.nodes.remoteIngest(id),
-  );
+  const ingestOf = (id: string) => (id === MAIN_NODE ? ingest : core.nodes.remoteIngest(id));
+  const lifecycle = new Lifecycle(own, reconciler, ingestOf);
   const pending = new PendingRequests(own, lifecycle);
-  const forgetting = new Forgetting(own, reconciler);
+  const forgetting = new Forgetting(own, reconciler, ingestOf);
   const agents = new Agents(own, lifecycle, pending);
   const activity = new ActivityFeed(core);
   return {

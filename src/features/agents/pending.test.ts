@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
+import { Ingest } from '../../events/ingest/ingest.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
 import { type Agent, type PendingKind, pendingKinds } from './rules.ts';
@@ -554,6 +555,14 @@ describe('forgetting', () => {
     await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
     await vi.waitFor(async () => expect(await audited()).toContain('forgotten_session_ended'), SOON);
     expect((await fixture.agents.list(ANA, {}, {})).items).toEqual([]);
+  });
+
+  test('ends the reader of a live session', async () => {
+    const agent = await fixture.create({ start: true });
+    leave();
+    const unfollow = vi.spyOn(Ingest.prototype, 'unfollow');
+    await fixture.forgetting.forget(ANA, agent.id);
+    expect(unfollow.mock.calls).toEqual([[agent.session_id]]);
   });
 
   test('records the processes that were left running without their command lines', async () => {
