@@ -4,8 +4,9 @@
  * is handled exactly once, and a consumer handles its facts in the order of their ids. A consumer that fails does not delay
  * the others.
  *
- * A fact that a consumer repeatedly fails to handle does not delay its other facts for long: a timer keeps it, with later facts
- * that have the same ref, and the consumer is called with them again when the timer fires.
+ * A fact that a consumer repeatedly fails to handle does not delay its other facts for long: the consumer passes it, and later
+ * facts with the same ref, which stay in the table. A timer keeps the id of the first one. When it fires, the consumer is called
+ * with them again.
  *
  * A program reads only the kinds that it knows, and moves only its own cursors. A fact is deleted once every
  * cursor of its kind has passed it. So an older program leaves kinds and consumers that it does not know to the newer program
@@ -23,17 +24,19 @@ import { limits } from './limits.ts';
 import {
   countFactsExcept,
   deletePassedFacts,
+  deletePassedFactsOf,
   deleteUnusedCursors,
   type FactRow,
   factsAfter,
   getCursors,
+  heldFacts,
   insertFact,
   passFacts,
   putCursors,
   touchCursors,
 } from './queries/facts.ts';
 import { findTimer, putTimer, timerRefs } from './queries/timers.ts';
-import type { TimerHandlers, TimerPayloads } from './timers.ts';
+import type { Timer, TimerHandlers, TimerPayloads } from './timers.ts';
 
 /** Every kind of fact with its payload. */
 export interface FactPayloads {
@@ -166,10 +169,10 @@ export class Facts {
   #failure: Failure | undefined;
   /** Consumers that handle their next fact alone, because one of them failed. */
   #suspects: Consumer[] = [];
-  /** The refs of the timers that keep facts. */
-  readonly #kept = new Set<string>();
-  /** Whether a transaction may have been committed without this process knowing, so that `#kept` may lack refs. */
-  #kept_is_stale = true;
+  /** The refs of the timers for facts that were passed without being handled. */
+  readonly #held = new Set<string>();
+  /** Whether a transaction may have been committed without this process knowing, so that `#held` may lack refs. */
+  #held_is_stale = true;
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -195,22 +198,15 @@ export class Facts {
     this.#running = this.#run(this.#consumers);
   }
 
-  async #refreshKept(): Promise<void> {
-    if (!this.#kept_is_stale) return;
+  async #refreshHeld(): Promise<void> {
+    if (!this.#held_is_stale) return;
     for (const ref of await this.#store.read((reader) => timerRefs(reader, 'fact_retry')))
-      this.#kept.add(ref);
-    this.#kept_is_stale = false;
+      this.#held.add(ref);
+    this.#held_is_stale = false;
   }
 
-  /** Handles the facts that timers kept. */
   timers(): Pick<TimerHandlers, 'fact_retry'> {
-    return {
-      fact_retry: async (tx, { ref, payload }) => {
-        const consumer = this.#consumers.find(({ name }) => name === payload.consumer);
-        for (const row of payload.facts) if (consumer) await handle(tx, consumer, toFact(row));
-        tx.afterCommit(() => this.#kept.delete(ref));
-      },
-    };
+    return { fact_retry: (tx, timer) => this.#handleHeld(tx, timer) };
   }
 
   /** Deletes what no program has claimed for `limits.unknown_facts_kept_ms`. Does something at most once an hour. */
@@ -269,7 +265,7 @@ export class Facts {
         ? { consumers: [suspect], facts_max: 1 }
         : { consumers: ready, facts_max: limits.facts_per_transaction };
       try {
-        await this.#refreshKept();
+        await this.#refreshHeld();
         const settled = await this.#store.settledNumbers('facts');
         const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, turn, settled)));
         this.#failure = undefined;
@@ -277,7 +273,7 @@ export class Facts {
         const wait_ms = ready.length === consumers.length ? undefined : limits.fact_retry_ms;
         if (!more && !suspect) await this.#wake.wait(waitAfter(settled, wait_ms), signal);
       } catch (error) {
-        this.#kept_is_stale = true;
+        this.#held_is_stale = true;
         if (this.#handling) this.#failed(this.#handling, error);
         else {
           this.#failure = nextFailure(this.#failure, error, failure_options, this.#log, {});
@@ -317,7 +313,7 @@ export class Facts {
     const after = Math.min(...own.map((cursor) => passed.get(cursor)!));
     const found = await factsAfter(tx, after, up_to, this.#kinds);
     const rows = found.slice(0, facts_max);
-    const kept = new Set(this.#kept);
+    const held = new Set(this.#held);
     let handled = 0;
     for (const row of rows) {
       let fact: Fact | undefined;
@@ -326,10 +322,10 @@ export class Facts {
         if (cursor === undefined || passed.get(cursor)! >= row.id) continue;
         this.#handling = { consumer, row };
         handled++;
-        const ref = `${consumer.name} ${row.ref}`;
-        if (row.id === consumer.hopeless_id || kept.has(ref)) {
-          kept.add(ref);
-          await this.#keep(tx, consumer, row, ref);
+        const ref = timerRef(consumer.name, row.ref);
+        if (row.id === consumer.hopeless_id || held.has(ref)) {
+          held.add(ref);
+          await this.#hold(tx, consumer, row);
         } else {
           fact ??= toFact(row);
           await handle(tx, consumer, fact);
@@ -338,27 +334,52 @@ export class Facts {
     }
     // A statement that nobody waited for may have failed. Its consumer is known only if a single handler ran.
     if (handled !== 1) this.#handling = null;
-    if (rows.length > 0) {
-      const ids = rows.map(({ id }) => id);
-      await passFacts(tx, own, ids);
+    const last = rows.at(-1);
+    if (last) {
+      const isHeld = (row: FactRow) =>
+        this.#consumers.some((one) => one.cursors.has(row.kind) && held.has(timerRef(one.name, row.ref)));
+      const ids = rows.filter((row) => !isHeld(row)).map(({ id }) => id);
+      await passFacts(tx, own, last.id, ids);
     }
     return found.length === limits.facts_per_transaction;
   }
 
-  /** Passes a fact to the timer with this ref, which may keep earlier ones of the consumer about the same record. */
-  async #keep(tx: Tx, consumer: Consumer, row: FactRow, ref: string): Promise<void> {
+  /** Lets the timer handle this fact, after earlier facts about the same record for which the consumer waits. */
+  async #hold(tx: Tx, consumer: Consumer, row: FactRow): Promise<void> {
+    const ref = timerRef(consumer.name, row.ref);
     const timer = await findTimer(tx, 'fact_retry', ref);
     const before = timer && (JSON.parse(timer.payload) as TimerPayloads['fact_retry']);
-    const payload = { consumer: consumer.name, facts: [...(before?.facts ?? []), row] };
+    const fact_id = Math.min(row.id, before?.fact_id ?? row.id);
     const is_hopeless = row.id === consumer.hopeless_id;
     const due_at = timer?.due_at ?? this.#clock.now() + (is_hopeless ? limits.unexpected_pause_ms_max : 0);
-    putTimer(tx, { kind: 'fact_retry', ref, due_at, payload: JSON.stringify(payload) });
-    tx.wake('timers', null);
+    this.#setTimer(tx, { consumer: consumer.name, about: row.ref, fact_id }, due_at);
     tx.afterCommit(() => {
-      this.#kept.add(ref);
+      this.#held.add(ref);
       if (is_hopeless) consumer.hopeless_id = null;
     });
   }
+
+  /** Handles the next facts that a consumer passed without handling them, and sets the timer again if there are more. */
+  async #handleHeld(tx: Tx, { ref, payload }: Timer<'fact_retry'>): Promise<void> {
+    const consumer = this.#consumers.find(({ name }) => name === payload.consumer);
+    const rows = consumer ? await heldFacts(tx, payload) : [];
+    const next = rows[limits.facts_per_transaction];
+    for (const row of rows.slice(0, limits.facts_per_transaction)) await handle(tx, consumer!, toFact(row));
+    if (next) return this.#setTimer(tx, { ...payload, fact_id: next.id }, this.#clock.now());
+    await deletePassedFactsOf(tx, payload.about);
+    tx.afterCommit(() => this.#held.delete(ref));
+  }
+
+  #setTimer(tx: Tx, payload: TimerPayloads['fact_retry'], due_at: number): void {
+    const ref = timerRef(payload.consumer, payload.about);
+    putTimer(tx, { kind: 'fact_retry', ref, due_at, payload: JSON.stringify(payload) });
+    tx.wake('timers', null);
+  }
+}
+
+/** Identifies the timer for facts about a record that a consumer passed without handling them. */
+function timerRef(consumer: string, about: string): string {
+  return `${consumer} ${about}`;
 }
 
 async function handle(tx: Tx, consumer: Consumer, fact: Fact): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { type Logger, silentLog } from '../base/log.ts';
 import { Problem, problems } from '../core/problem.ts';
@@ -9,10 +9,9 @@ import { noSpace, storageFailed } from '../store/problems.ts';
 import type { Store, Tx } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
 import { openTestStore, sqliteTest } from '../testing/test-store.ts';
-import { type Fact, type FactHandlers, Facts } from './facts.ts';
+import { type Fact, Facts } from './facts.ts';
 import { limits } from './limits.ts';
 import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
-import { Timers } from './timers.ts';
 
 let folder: string;
 let store: Store;
@@ -86,107 +85,6 @@ test('a consumer that fails does not delay the others, and handles the fact agai
   const handled = ['other ses_1', 'other ses_2', 'failing ses_1', 'failing ses_2'];
   await vi.waitFor(() => expect(seen).toEqual(handled), SOON);
   await facts.close();
-});
-
-describe('a fact that a consumer cannot handle', () => {
-  let now = 1_000_000;
-  let broken: boolean;
-  const seen: string[] = [];
-  let facts: Facts;
-  let timers: Timers;
-
-  const open = async (more: Record<string, FactHandlers> = {}) => {
-    const clock = { now: () => now };
-    facts = new Facts({ ...common(), clock });
-    timers = new Timers({ ...common(), clock });
-    const session_ended = async (tx: Tx, { ref, payload: { status } }: Fact<'session_ended'>) => {
-      if (broken && status === 'odd') throw new TypeError('an odd status');
-      tx.afterCommit(() => void seen.push(`${ref} ${status}`));
-    };
-    await facts.open({ one: { session_ended }, ...more });
-    timers.open(facts.timers());
-  };
-  const close = async () => {
-    await facts.close();
-    await timers.close();
-  };
-  const record = (ref: string, status: string) =>
-    store.write((tx) => facts.record(tx, 'session_ended', ref, { ...payload, status }));
-  const untilSeen = (expected: string[]) =>
-    vi.waitFor(() => {
-      vi.advanceTimersByTime(1_000);
-      expect(seen).toEqual(expected);
-      seen.length = 0;
-    }, AT_ONCE);
-  /** Records a fact that cannot be handled, and waits until the consumer has moved on to the next one. */
-  const recordOdd = async () => {
-    await record('ses_1', 'odd');
-    await record('ses_2', 'failed');
-    await untilSeen(['ses_2 failed']);
-  };
-
-  beforeEach(() => {
-    broken = true;
-    seen.length = 0;
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-  });
-  afterEach(async () => {
-    vi.useRealTimers();
-    await close();
-  });
-
-  test('delays only later facts about the same record', async () => {
-    await open();
-    await recordOdd();
-    await record('ses_1', 'later');
-    await record('ses_3', 'failed');
-    await untilSeen(['ses_3 failed']);
-    broken = false;
-    now += limits.unexpected_pause_ms_max;
-    await untilSeen(['ses_1 odd', 'ses_1 later']);
-    await record('ses_1', 'new');
-    await untilSeen(['ses_1 new']);
-  });
-
-  test('is handled after a restart, before later facts about the same record', async () => {
-    await open();
-    await recordOdd();
-    await close();
-    await open();
-    await record('ses_1', 'later');
-    await record('ses_3', 'failed');
-    await untilSeen(['ses_3 failed']);
-    broken = false;
-    now += limits.unexpected_pause_ms_max;
-    await untilSeen(['ses_1 odd', 'ses_1 later']);
-  });
-
-  test('delays no other fact, even if its payload cannot be parsed', async () => {
-    await open();
-    await store.write(async (tx) => {
-      const row = { ts: 0, kind: 'session_ended', ref: 'ses_1', payload: '{' };
-      await tx.run(tx.sql.insertInto('facts').values(row));
-    });
-    await record('ses_2', 'failed');
-    await untilSeen(['ses_2 failed']);
-  });
-
-  test('is found if it is not known whose statement failed', async () => {
-    const session_ended = async (tx: Tx, { ref, payload: { status } }: Fact<'session_ended'>) => {
-      if (status === 'odd')
-        tx.atEnd(
-          'turn',
-          async () => null,
-          () => Promise.reject(new TypeError('an odd status')),
-        );
-      tx.afterCommit(() => void seen.push(`two ${ref}`));
-    };
-    broken = false;
-    await open({ two: { session_ended } });
-    await record('ses_1', 'odd');
-    await record('ses_2', 'failed');
-    await untilSeen(['ses_1 odd', 'ses_2 failed', 'two ses_2']);
-  });
 });
 
 test('a fact of a rolled-back transaction is never delivered', async () => {

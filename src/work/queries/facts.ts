@@ -56,14 +56,53 @@ export async function deleteUnusedCursors(tx: Tx, before: number): Promise<void>
   await tx.run(tx.sql.deleteFrom('fact_cursors').where('used_at', '<', before));
 }
 
+const isClaimed = sql<boolean>`facts.kind IN (SELECT kind FROM fact_cursors)`;
+/** A consumer has passed the fact, or another one about the same record, without handling it. */
+const isHeld = sql<boolean>`EXISTS (
+  SELECT 1 FROM fact_cursors AS c JOIN timers AS t ON t.kind = 'fact_retry' AND t.ref = c.consumer || ' ' || facts.ref
+  WHERE c.kind = facts.kind
+)`;
+
+function deletionOfPassed(tx: Tx) {
+  return tx.sql
+    .deleteFrom('facts')
+    .where(isPassed)
+    .where(({ not }) => not(isHeld));
+}
+
 /**
- * Deletes the facts that every cursor of their kind has passed. Facts of kinds without a cursor are deleted if they were
- * recorded before `before` (Unix milliseconds).
+ * Deletes the facts that every cursor of their kind has passed, and that no timer holds. Facts of kinds without a cursor are
+ * deleted if they were recorded before `before` (Unix milliseconds).
  */
 export async function deletePassedFacts(tx: Tx, before: number): Promise<void> {
-  const claimed = sql<boolean>`facts.kind IN (SELECT kind FROM fact_cursors)`;
-  const passed = tx.sql.deleteFrom('facts').where(isPassed);
-  await tx.run(passed.where(({ or, eb }) => or([claimed, eb('ts', '<', before)])));
+  await tx.run(deletionOfPassed(tx).where(({ or, eb }) => or([isClaimed, eb('ts', '<', before)])));
+}
+
+/** The same for facts about one record, of kinds with a cursor. */
+export async function deletePassedFactsOf(tx: Tx, ref: string): Promise<void> {
+  await tx.run(deletionOfPassed(tx).where('ref', '=', ref).where(isClaimed));
+}
+
+/**
+ * The facts about a record that a consumer has passed, from `fact_id` on, oldest first: one more than
+ * `limits.facts_per_transaction` at most.
+ */
+export function heldFacts(
+  reader: Reader,
+  { consumer, about, fact_id }: { consumer: string; about: string; fact_id: number },
+): Promise<FactRow[]> {
+  return reader.all(
+    reader.sql
+      .selectFrom('facts')
+      .innerJoin('fact_cursors', 'fact_cursors.kind', 'facts.kind')
+      .selectAll('facts')
+      .where('facts.id', '>=', fact_id)
+      .where('facts.ref', '=', about)
+      .where('fact_cursors.consumer', '=', consumer)
+      .whereRef('fact_cursors.fact_id', '>=', 'facts.id')
+      .orderBy('facts.id')
+      .limit(limits.facts_per_transaction + 1),
+  );
 }
 
 const allCursors = preparedQuery((builder) =>
@@ -110,14 +149,15 @@ const passedFacts = preparedQuery((builder, ids: string) =>
     .where(isPassed),
 );
 
-/** Moves cursors past these facts, and deletes those of the facts that every cursor of their kind has passed. */
+/** Moves cursors to a fact, and deletes those of the facts with these ids that every cursor of their kind has passed. */
 export async function passFacts(
   tx: Tx,
   cursors: readonly number[],
-  fact_ids: readonly number[],
+  last_id: number,
+  ids: readonly number[],
 ): Promise<void> {
-  await tx.run(movedCursors(tx, JSON.stringify(cursors), fact_ids.at(-1)!));
-  await tx.run(passedFacts(tx, JSON.stringify(fact_ids)));
+  await tx.run(movedCursors(tx, JSON.stringify(cursors), last_id));
+  await tx.run(passedFacts(tx, JSON.stringify(ids)));
 }
 
 /** The number of facts of other kinds than these. */
