@@ -6,6 +6,7 @@ import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.
 import { ended } from '../../testing/scripted-node.ts';
 import { beginRun, plainMember, runOf, untilRun } from '../../testing/team-runs.ts';
 import { deleteTeam } from '../teams/queries.ts';
+import { limits } from './limits.ts';
 import { findRun, type RunRow } from './queries/runs.ts';
 
 let fixture: FeaturesFixture;
@@ -149,6 +150,25 @@ test('deletes the agents of other runs if one cannot be deleted', async () => {
   vi.spyOn(fixture.agents, 'deleteEnded').mockRejectedValueOnce(new TypeError('x is not a function'));
   expect(await sweep()).toBe(1);
   expect(await sweep()).toBe(1);
+});
+
+test('deletes an agent after as many as a sweep takes that cannot be deleted', async () => {
+  for (let i = 0; i <= limits.expired_agents_per_sweep; i++) await fixture.create({ name: `agent ${i}` });
+  // As after the deletion of their team.
+  await fixture.store.write((tx) => tx.run(tx.sql.updateTable('agents').set({ member_id: 'dev' })));
+  fixture.clock.advance(31 * DAY);
+  const { deleteEnded } = fixture.agents;
+  const deletable = (await fixture.agents.list(ANA, {}, {})).items.find(
+    ({ name }) => name === `agent ${limits.expired_agents_per_sweep}`,
+  )!;
+  const deleting = vi.spyOn(fixture.agents, 'deleteEnded').mockImplementation(async (...args) => {
+    if (args[0] !== deletable.id) throw new TypeError('x is not a function');
+    return deleteEnded.apply(fixture.agents, args);
+  });
+  expect(await sweep()).toBe(0);
+  expect(await sweep()).toBe(1);
+  deleting.mockRestore();
+  expect(await sweep()).toBe(limits.expired_agents_per_sweep);
 });
 
 test('keeps agents of runs while their node does not answer', async () => {

@@ -40,6 +40,8 @@ export interface DeleteRunOptions {
 
 export class RunDeleter {
   readonly #options: RunDeleterOptions;
+  /** By node, the number of the agent after which the next sweep begins. None: with the oldest one. */
+  #swept = new Map<string, number>();
 
   constructor(options: RunDeleterOptions) {
     this.#options = options;
@@ -75,13 +77,17 @@ export class RunDeleter {
   /**
    * Deletes agents whose run ended, or whose run was deleted, at least `days` ago. Skips nodes that do not answer, and logs which
    * agents cannot be deleted. Resolves to the number of deleted agents, at most `limits.expired_agents_per_sweep` per node.
+   * The next sweep continues after these agents, so that those which cannot be deleted do not keep others from it.
    */
   async sweep(days: number): Promise<number> {
     const { core, agents } = this.#options;
     const before = core.clock.now() - days * 86_400_000;
     const found = await core.store.read((reader) =>
-      expiredRunAgents(reader, before, limits.expired_agents_per_sweep),
+      expiredRunAgents(reader, before, limits.expired_agents_per_sweep, this.#swept),
     );
+    const by_node = Map.groupBy(found, ({ node_id }) => node_id);
+    const full = [...by_node].filter(([, agents]) => agents.length === limits.expired_agents_per_sweep);
+    this.#swept = new Map(full.map(([node_id, agents]) => [node_id, agents.at(-1)!.num]));
     let deleted = 0;
     const away = new Set<string>();
     for (const { id, node_id } of found) {

@@ -30,26 +30,28 @@ export function firstAgentOfMember(reader: Reader, run_num: number, member_id: s
 
 /**
  * Agents without a live session whose run ended before `before` (Unix ms) or was deleted, and that have not changed since
- * then. At most `limit` of each node, oldest first.
+ * then. At most `limit` of each node, oldest first. `after`: by node, the number after which they begin.
  */
 export async function expiredRunAgents(
   reader: Reader,
   before: number,
   limit: number,
-): Promise<{ id: string; node_id: string }[]> {
+  after: ReadonlyMap<string, number>,
+): Promise<{ num: number; id: string; node_id: string }[]> {
   const nodes = reader.sql
     .selectFrom('agents')
     .select('node_id')
     .distinct()
     .where('member_id', 'is not', null);
-  const expired: { id: string; node_id: string }[] = [];
+  const expired: { num: number; id: string; node_id: string }[] = [];
   for (const { node_id } of await reader.all(nodes)) {
     const agents = reader.sql
       .selectFrom('agents')
       .leftJoin('runs', 'runs.num', 'agents.run_num')
       .leftJoin('sessions', 'sessions.id', 'agents.session_id')
-      .select(['agents.id', 'agents.node_id'])
+      .select(['agents.num', 'agents.id', 'agents.node_id'])
       .where('agents.node_id', '=', node_id)
+      .where('agents.num', '>', after.get(node_id) ?? 0)
       .where('agents.member_id', 'is not', null)
       .where('agents.updated_at', '<', before)
       .where('agents.archived_at', 'is', null)
