@@ -101,6 +101,8 @@ export const limits = {
   maintenance_interval_ms: scaled(5_000),
   /** Log maintenance pauses after running for this long. */
   maintenance_slice_ms: 3,
+  /** Maximum number of failed tasks of log maintenance whose errors are remembered. */
+  maintenance_failures_max: 1_000,
   /** Interval of retention. */
   retention_pass_ms: scaled(10 * 60 * 1000),
   /** Free pages that the database keeps. */

@@ -29,6 +29,7 @@ import {
   oldestEvents,
   unsealedBefore,
 } from '../store/event-rows/retention.ts';
+import { isOutage } from '../store/problems.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import {
@@ -104,6 +105,8 @@ export class LogMaintenance {
   readonly #busy = new Set<number>();
   /** Segments that were sealed, but not yet recorded and swept, by agent. */
   readonly #unfinished = new Map<number, SegmentName>();
+  /** Why tasks failed when they were last tried. */
+  readonly #failures = new Map<string, string>();
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> | null = null;
@@ -138,14 +141,13 @@ export class LogMaintenance {
   pass(): Promise<void> {
     this.#passes = this.#passes.then(async () => {
       // The steps run separately, because if one fails for lack of space, another may free some.
-      await this.#attempt(() => this.#dropDeleted());
-      await this.#attempt(() => this.#retainAge());
-      await this.#attempt(() => this.#retainTotal());
-      await this.#attempt(async () => {
-        const logs = new Set([...(await this.#largeLogs()), ...this.#unfinished.keys()]);
-        for (const num of logs) await this.#attempt(() => this.#retainAll(num));
+      await this.#attempt('deleted logs', () => this.#dropDeleted());
+      await this.#attempt('retention by age', () => this.#retainAge());
+      await this.#attempt('retention by total size', () => this.#retainTotal());
+      await this.#attempt('large logs', async () => {
+        await this.#retainLogs(new Set([...(await this.#largeLogs()), ...this.#unfinished.keys()]));
       });
-      await this.#attempt(() => this.#vacuum());
+      await this.#attempt('vacuum', () => this.#vacuum());
     });
     return this.#passes;
   }
@@ -159,17 +161,17 @@ export class LogMaintenance {
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     let full_at = 0;
-    await this.#attempt(() => this.recover());
+    await this.#attempt('recovery', () => this.recover());
     while (!signal.aborted) {
       if (performance.now() >= full_at) {
         full_at = performance.now() + limits.retention_pass_ms;
-        await this.#attempt(() => this.pass());
+        await this.pass();
       } else {
         const changed = new Set([...this.#grown.keys(), ...this.#busy]);
         this.#grown.clear();
         this.#passes = this.#passes.then(async () => {
-          await this.#attempt(() => this.#dropDeleted());
-          for (const num of changed) await this.#attempt(() => this.#retainAll(num));
+          await this.#attempt('deleted logs', () => this.#dropDeleted());
+          await this.#retainLogs(changed);
         });
         await this.#passes;
       }
@@ -177,19 +179,44 @@ export class LogMaintenance {
     }
   }
 
-  async #attempt(work: () => Promise<void>): Promise<void> {
+  /**
+   * Logs an error, unless the task failed with the same one before. Resolves to false if other tasks would fail too, because
+   * the database does not answer or the service stops.
+   */
+  async #attempt(task: string, work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
+      this.#failures.delete(task);
+      return true;
     } catch (error) {
-      if (!this.#stop.signal.aborted)
-        this.#options.log[retryLevel(error, 'warn')]({ err: error }, 'log maintenance failed');
+      if (this.#stop.signal.aborted) return false;
+      const message = String(error);
+      if (this.#failures.get(task) !== message)
+        this.#options.log[retryLevel(error, 'warn')]({ err: error, task }, 'log maintenance failed');
+      // Logs that are deleted meanwhile leave theirs.
+      if (this.#failures.size >= limits.maintenance_failures_max) this.#failures.clear();
+      this.#failures.set(task, message);
+      return !isOutage(error);
     }
+  }
+
+  /** Does the same for each log or segment, also if it fails for some of them. */
+  async #attemptEach(
+    kind: string,
+    nums: Iterable<number>,
+    work: (num: number) => Promise<unknown>,
+  ): Promise<void> {
+    for (const num of nums) if (!(await this.#attempt(`${kind} ${num}`, () => work(num)))) return;
   }
 
   /** Deletes blocks without a record, and finishes deleting the rows of recorded segments. */
   async recover(): Promise<void> {
-    await this.#options.segments.deleteOrphans();
-    for (const id of await this.#store.read(unsweptSegments)) await this.#sweep(id);
+    await this.#attempt('orphans', () => this.#options.segments.deleteOrphans());
+    await this.#attemptEach('segment', await this.#store.read(unsweptSegments), (id) => this.#sweep(id));
+  }
+
+  #retainLogs(nums: Iterable<number>): Promise<void> {
+    return this.#attemptEach('log of agent', nums, (num) => this.#retainAll(num));
   }
 
   async #retainAll(num: number): Promise<void> {
@@ -332,46 +359,54 @@ export class LogMaintenance {
 
   async #retainAge(): Promise<void> {
     const before_ms = this.#options.clock.now() - this.#options.retention().days * 24 * 60 * 60 * 1000;
-    const old = await this.#store.read((reader) => segmentsOlderThan(reader, before_ms));
-    for (const id of old) await this.#dropSegment(id);
+    const segments = await this.#store.read((reader) => segmentsOlderThan(reader, before_ms));
+    await this.#attemptEach('segment', segments, (id) => this.#dropSegment(id));
     const agents = await this.#store.read(agentsWithEvents);
     const per_read = limits.delete_rows_per_slice;
     // Many agents per read: with 10,000 logs, a pass with a read for each takes 1.2 s of CPU instead of 0.04 s.
     for (let at = 0; at < agents.length && !this.#stop.signal.aborted; at += per_read) {
       const nums = agents.slice(at, at + per_read);
-      for (const num of await this.#store.read((reader) => unsealedBefore(reader, nums, before_ms))) {
+      const old = await this.#store.read((reader) => unsealedBefore(reader, nums, before_ms));
+      await this.#attemptEach('old events of agent', old, async (num) => {
         while (!this.#stop.signal.aborted && (await this.#dropRows(num, { before_ms })) > 0);
-      }
+      });
     }
   }
 
   /**
    * Reduces all logs to the total size limit: deletes the oldest segments of all agents first, then rows of the largest
-   * log.
+   * log. Skips segments that cannot be deleted. If there are any, it deletes no rows, which are newer.
    */
   async #retainTotal(): Promise<void> {
     const max = Math.min(this.#options.retention().bytes_total, await this.#options.segments.bytesMax());
+    const skipped: number[] = [];
     while (!this.#stop.signal.aborted) {
       const { bytes, oldest, largest } = await this.#store.read(async (reader) => ({
         ...(await logSizes(reader)),
-        oldest: await oldestSegment(reader),
+        oldest: await oldestSegment(reader, skipped),
       }));
       if (bytes <= max) return;
-      if (oldest !== undefined) await this.#dropSegment(oldest);
-      else if (largest === null || (await this.#dropRows(largest, { excess_bytes: bytes - max })) === 0)
-        return;
+      if (oldest !== undefined) {
+        let is_deleted = false;
+        const work = async () => {
+          is_deleted = await this.#dropSegment(oldest);
+        };
+        if (!(await this.#attempt(`segment ${oldest}`, work))) return;
+        if (!is_deleted) skipped.push(oldest);
+      } else if (skipped.length > 0 || largest === null) return;
+      else if ((await this.#dropRows(largest, { excess_bytes: bytes - max })) === 0) return;
     }
   }
 
   async #dropDeleted(): Promise<void> {
-    for (const agent_num of await this.#store.read(listDrops)) {
+    await this.#attemptEach('deleted log', await this.#store.read(listDrops), async (agent_num) => {
       await this.#deleteAllRows(agent_num);
       await this.#store.write((tx) => deleteSegmentsOf(tx, agent_num));
       await this.#options.segments.deleteOf(agent_num);
       this.#unfinished.delete(agent_num);
       this.#options.onDropped(agent_num);
       await this.#store.write((tx) => deleteDrop(tx, agent_num));
-    }
+    });
   }
 
   async #deleteAllRows(agent_num: number): Promise<void> {

@@ -9,12 +9,15 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { searchableTexts } from '../acp/search-text.ts';
+import { isExhausted } from '../base/files.ts';
 import type { EventRecord } from '../core/event.ts';
 import { headsWithEvents, headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery, searchPhrases } from '../store/fts.ts';
 import { historyId } from '../store/plane-id.ts';
+import { isOutage } from '../store/problems.ts';
 import type { Store } from '../store/store.ts';
-import { History, type StoredRecord } from './history.ts';
+import type { AgentRef } from './agent-ref.ts';
+import { History } from './history.ts';
 import { limits } from './limits.ts';
 import { segmentAfter } from './queries/segments.ts';
 import type { SegmentReader } from './segment.ts';
@@ -52,17 +55,22 @@ interface IndexEntry {
 export interface Updated {
   /** Numbers of the agents that have more events to index. */
   unfinished: number[];
-  /** Ids of the agents whose next events are in a segment that cannot be read. */
+  /** Ids of the agents whose next events cannot be read. */
   unreadable: string[];
+  /** Why the last of these cannot be read, if it is not a missing or damaged segment. */
+  reason?: string;
 }
 
 type Snapshots = Pick<Store, 'read'>;
 
-interface NewRecords {
-  records: StoredRecord[];
+interface NewEntries {
+  entries: IndexEntry[];
   has_more: boolean;
   unreadable_id?: string;
+  reason?: string;
 }
+
+const nothing_new: NewEntries = { entries: [], has_more: false };
 
 export class SearchIndex {
   readonly #db: DatabaseSync;
@@ -106,17 +114,18 @@ export class SearchIndex {
     this.#forgotten.clear();
     const unfinished: number[] = [];
     const unreadable: string[] = [];
+    let last_reason: string | undefined;
     // Agents share transactions: one for each of 50 agents costs 3.6 times as much CPU.
     let found: IndexEntry[] = [];
     let size = 0;
     for (const num of agent_nums) {
-      const { records, has_more, unreadable_id } = await this.#newRecords(num);
+      const { entries, has_more, unreadable_id, reason } = await this.#newEntries(num);
       if (has_more) unfinished.push(num);
       if (unreadable_id !== undefined) unreadable.push(unreadable_id);
-      for (const { record } of records) {
-        const text = plainText(record);
-        found.push({ num, seq: record.seq, text });
-        size += text.length;
+      last_reason = reason ?? last_reason;
+      for (const entry of entries) {
+        found.push(entry);
+        size += entry.text.length;
         if (
           found.length < limits.search_events_per_transaction &&
           size < limits.search_chars_per_transaction
@@ -129,7 +138,7 @@ export class SearchIndex {
       }
     }
     await this.#insert(found);
-    return { unfinished, unreadable };
+    return { unfinished, unreadable, ...(last_reason !== undefined && { reason: last_reason }) };
   }
 
   /** Numbers of matching events, newest first. */
@@ -172,9 +181,9 @@ export class SearchIndex {
   }
 
   /** The agent's next events that are not indexed yet. Only one batch, so that no agent waits for another's backlog. */
-  async #newRecords(num: number): Promise<NewRecords> {
+  async #newEntries(num: number): Promise<NewEntries> {
     const agent = await this.#reader.read((reader) => headWithId(reader, num));
-    if (!agent) return { records: [], has_more: false };
+    if (!agent) return nothing_new;
     const known = this.#statement('SELECT seq FROM cursors WHERE agent_num = ?').get(num);
     let cursor = Number(known?.seq ?? 0);
     // A restore replaced the log, so the indexed events may differ from the current ones.
@@ -183,19 +192,30 @@ export class SearchIndex {
       cursor = 0;
     }
     if (known && agent.first_seq > 1) await this.#deleteBefore(num, agent.first_seq);
-    if (cursor === agent.last_seq) return { records: [], has_more: false };
-    const options = { limit: limits.replay_rows_first };
-    for await (const records of this.#history.records({ num, id: agent.id }, cursor, options)) {
-      return { records, has_more: records.at(-1)!.record.seq < agent.last_seq };
+    if (cursor === agent.last_seq) return nothing_new;
+    // The events may be unreadable only for now, so the cursor stays. Later events, and the next start, try again.
+    const unreadable = { ...nothing_new, unreadable_id: agent.id };
+    try {
+      const entries = await this.#entriesAfter({ num, id: agent.id }, cursor);
+      if (entries) return { entries, has_more: entries.at(-1)!.seq < agent.last_seq };
+    } catch (error) {
+      if (isOutage(error) || isExhausted(error)) throw error;
+      return { ...unreadable, reason: String(error) };
     }
     const segment = await this.#reader.read((reader) => segmentAfter(reader, num, cursor));
-    if (segment && segment.first_seq <= agent.last_seq) {
-      // Its blocks may be missing only for now, so the cursor stays. Later events, and the next start, try again.
-      return { records: [], has_more: false, unreadable_id: agent.id };
-    }
+    if (segment && segment.first_seq <= agent.last_seq) return unreadable;
     // Retention deleted the remaining events up to the head, which was read before them.
     this.#moveCursor(num, agent.last_seq);
-    return { records: [], has_more: false };
+    return nothing_new;
+  }
+
+  /** The next events after `cursor`; null if none are left that can be read. */
+  async #entriesAfter(agent: AgentRef, cursor: number): Promise<IndexEntry[] | null> {
+    const { num } = agent;
+    for await (const records of this.#history.records(agent, cursor, { limit: limits.replay_rows_first })) {
+      return records.map(({ record }) => ({ num, seq: record.seq, text: plainText(record) }));
+    }
+    return null;
   }
 
   #moveCursor(num: number, seq: number): void {

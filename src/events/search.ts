@@ -33,6 +33,8 @@ export class Search {
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> | null = null;
+  /** The ids of agents whose events could not be read. */
+  readonly #unreadable = new Set<string>();
   /** The error that was logged since the index was last updated. */
   #warned: string | null = null;
 
@@ -119,14 +121,20 @@ export class Search {
    */
   async #index(agents: number[]): Promise<number[]> {
     const begun_ms = performance.now();
-    const { unfinished, unreadable } = await this.#worker.call('index', agents);
-    if (unreadable.length > 0) {
-      const agent_ids = unreadable.slice(0, limits.search_reported_agents_max);
-      this.#log.warn({ agents: unreadable.length, agent_ids }, 'cannot read segments for the search index');
-    }
+    const { unfinished, unreadable, reason } = await this.#worker.call('index', agents);
+    this.#reportUnreadable(unreadable, reason);
     const pause_ms = (performance.now() - begun_ms) * limits.search_pause_factor;
     await sleep(Math.min(pause_ms, limits.search_pause_ms_max), this.#stop.signal);
     return unfinished;
+  }
+
+  /** Logs each agent once, because new events of the agent repeat the attempt. */
+  #reportUnreadable(unreadable: readonly string[], reason: string | undefined): void {
+    const found = unreadable.filter((id) => !this.#unreadable.has(id));
+    if (found.length === 0) return;
+    for (const id of found) this.#unreadable.add(id);
+    const agent_ids = found.slice(0, limits.search_reported_agents_max);
+    this.#log.warn({ agents: found.length, agent_ids, reason }, 'cannot read events for the search index');
   }
 
   async #touchStale(): Promise<void> {

@@ -1,5 +1,5 @@
 /** What clients see if the database fails. */
-import { type Problem, problems, storeProblem } from '../core/problem.ts';
+import { Problem, problems, storeProblem } from '../core/problem.ts';
 
 /** The database does not answer. Nothing is known about whether the data was stored. */
 export function storageFailed(): Problem {
@@ -14,4 +14,9 @@ export function storageDamaged(): Problem {
 export function noSpace(): Problem {
   const { code, message } = problems.diskSpace();
   return storeProblem(code, message);
+}
+
+/** Whether the database cannot be used at the moment. Damage may affect only some of its rows. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof Problem && error.is_of_store && error.code !== storageDamaged().code;
 }

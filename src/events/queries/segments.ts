@@ -111,9 +111,10 @@ export async function oldestSegmentOf(reader: Reader, agent_num: number): Promis
   return (await reader.get(segments.orderBy('first_seq').limit(1)))?.id;
 }
 
-/** The id of the segment of any agent whose newest event is the oldest. */
-export async function oldestSegment(reader: Reader): Promise<number | undefined> {
-  return (await reader.get(reader.sql.selectFrom('segments').select('id').orderBy('last_ts').limit(1)))?.id;
+/** The id of the segment of any agent whose newest event is the oldest; of others than those in `except`. */
+export async function oldestSegment(reader: Reader, except: readonly number[]): Promise<number | undefined> {
+  const segments = reader.sql.selectFrom('segments').select('id').orderBy('last_ts').limit(1);
+  return (await reader.get(except.length > 0 ? segments.where('id', 'not in', except) : segments))?.id;
 }
 
 /** Ids of the segments whose newest event is from before a time (Unix milliseconds), oldest first. */

@@ -113,7 +113,17 @@ export async function resizeHead(
   const { changes } = await writer.run(
     writer.sql
       .updateTable('heads')
-      .set((eb) => ({ bytes: eb('bytes', '+', bytes), ...(first_seq !== undefined && { first_seq }) }))
+      .set((eb) => ({
+        bytes: eb('bytes', '+', bytes),
+        ...(first_seq !== undefined && {
+          first_seq: eb
+            .case()
+            .when('first_seq', '>', first_seq)
+            .then(eb.ref('first_seq'))
+            .else(first_seq)
+            .end(),
+        }),
+      }))
       .where('agent_num', '=', agent_num),
   );
   return changes > 0;
