@@ -214,6 +214,27 @@ test('carries out an intent that an earlier version stored under an old name', a
   second.close();
 });
 
+test('starts although a stored intent cannot be parsed, and carries out those of other lanes', async () => {
+  const first = new Outbox(common());
+  await store.write(async (tx) => {
+    const id = await first.enqueue(tx, 'main', 'ses_a', 'start', {});
+    await tx.run(tx.sql.updateTable('outbox').set({ payload: '{' }).where('id', '=', id));
+    await first.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 });
+    await first.enqueue(tx, 'main', 'ses_b', 'start', {});
+  });
+  first.close();
+  const error = vi.fn();
+  const second = new Outbox({ ...common(), log: { ...silentLog, error } as unknown as Logger });
+  const done: string[] = [];
+  await second.open(handlers(async ({ lane, kind }) => void done.push(`${lane} ${kind}`)));
+  await vi.waitFor(() => expect(done).toEqual(['ses_b start']), SOON);
+  await vi.waitFor(() => expect(error).toHaveBeenCalledOnce(), SOON);
+  expect(error.mock.calls[0]![0]).toMatchObject({ err: expect.any(SyntaxError), lane: 'ses_a' });
+  await store.write((tx) => second.withdraw(tx, 'ses_a', ['start']));
+  await vi.waitFor(() => expect(done).toEqual(['ses_b start', 'ses_a stop']), SOON);
+  second.close();
+});
+
 test('answers the waiter of an intent that its handler completed', async () => {
   const outbox = new Outbox(common());
   await outbox.open(

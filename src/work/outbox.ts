@@ -3,7 +3,7 @@
  * intent in the transaction that decides on it. The dispatcher carries out intents in order within a lane, in parallel
  * across lanes, and again after a crash, so handlers must be idempotent. It repeats an intent after a failure that may pass
  * (`isTemporary`), and after an unexpected error, with growing pauses; later intents of the lane wait. Any other error is the
- * outcome of the intent.
+ * outcome of the intent. A stored intent that cannot be parsed is an unexpected error.
  *
  * An intent without a handler was stored by a newer program. It waits for that program, and so do the later intents of its
  * lane, because they may depend on it; other lanes are not affected.
@@ -73,6 +73,8 @@ export interface Intent<K extends IntentKind = IntentKind> {
   completed?: boolean;
   /** The last failure, if there was one since the service started. */
   failure?: Failure;
+  /** Why the stored payload cannot be parsed. Such an intent is never carried out. */
+  unreadable?: Error;
 }
 
 /** Handlers carry out intents. Waiters receive the results, but not after a crash. */
@@ -306,6 +308,7 @@ export class Outbox {
   async #carryOut(intent: Intent, lane: Lane): Promise<boolean> {
     let reply: (waiter: Waiter) => void;
     try {
+      if (intent.unreadable) throw intent.unreadable;
       const handler = this.#handlers![intent.kind] as (intent: Intent) => Promise<unknown>;
       const answer = await handler(intent);
       reply = (waiter) => waiter.resolve(answer);
@@ -349,8 +352,10 @@ export class Outbox {
 }
 
 function toIntent({ id, node_id, lane, kind, payload }: IntentRow): Intent {
-  return {
-    ...{ id, node_id, lane, payload: JSON.parse(payload) },
-    kind: renamed.get(kind) ?? (kind as IntentKind),
-  };
+  const intent = { id, node_id, lane, kind: renamed.get(kind) ?? (kind as IntentKind), payload: {} };
+  try {
+    return { ...intent, payload: JSON.parse(payload) };
+  } catch (error) {
+    return { ...intent, unreadable: error as Error };
+  }
 }
