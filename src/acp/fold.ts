@@ -61,6 +61,8 @@ export type AcpEvent =
       requester: Requester | null;
     }
   | { kind: 'permission_unreadable'; request: ReceivedRequest }
+  /** Folding the message threw `error`. */
+  | { kind: 'unreadable'; message: Message; error: unknown }
   | ElicitationEvent
   /** The agent is idle after work that no prompt started. */
   | { kind: 'idle' }

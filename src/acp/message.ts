@@ -24,6 +24,7 @@ export const rpcErrors = {
   methodNotFound: { code: -32601, message: 'method not found' },
   invalidParams: { code: -32602, message: 'invalid params' },
   tooManyRequests: { code: -32603, message: 'too many open requests' },
+  unreadable: { code: -32603, message: 'the message could not be read' },
   requestCancelled: { code: -32800, message: 'request cancelled' },
 } as const satisfies Record<string, RpcError>;
 

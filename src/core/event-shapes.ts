@@ -62,6 +62,7 @@ export const errorEvents = {
   elicitation_undeliverable: 'The answer to `elicitation_id` did not reach the agent.',
   elicitation_unreadable: 'A request for input cannot be shown in full, and was rejected.',
   frame_too_large: 'A line is too long for an ACP message. It is shown as output.',
+  message_unreadable: 'An ACP message could not be read. It is in the log, but has no effect.',
   log_gap: 'The events `from` to `to` do not exist: the database was restored from a backup.',
   node_unreachable: 'The node `node_id` does not answer. The agent keeps running there.',
   output_incomplete: 'A step ended with the part of its output that can be read, because its log is damaged.',

@@ -4,7 +4,7 @@ import { limits } from '../../base/limits.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from '../message.ts';
 import { currentMode, findModeRequest } from '../modes.ts';
 import { initialState } from '../state.ts';
-import { type FoldedFrame, foldFrame } from './fold.ts';
+import { type FoldedFrame, foldFrame, foldReceived } from './fold.ts';
 import { toV2 } from './wire.ts';
 
 type RpcError = { code: number; message: string };
@@ -308,4 +308,24 @@ test('servers and options are sent in the form of version 2', () => {
     toV2(request(AGENT_METHODS.session_set_config_option, { configId: 'o', value }));
   expect(set('a')).toMatchObject({ params: { configId: 'o', type: 'id', value: 'a' } });
   expect(set(true)).toMatchObject({ params: { type: 'boolean', value: true } });
+});
+
+test('a message that cannot be folded changes nothing, but ends the wait for a response', () => {
+  const odd = new TypeError('x is not a function');
+  const fail = () => {
+    throw odd;
+  };
+  const { state } = new Session().sendRequest('initialize', { protocolVersion: 1 });
+  const update = Object.defineProperty({ kind: 'notification', method: 'session/update' }, 'params', {
+    get: fail,
+  });
+  const unreadable = foldReceived(state, update as Message);
+  expect(unreadable.state).toBe(state);
+  expect(unreadable.events).toEqual([{ kind: 'unreadable', message: update, error: odd }]);
+  const response = Object.defineProperty({ kind: 'response', id: state.asked[0]!.id }, 'result', {
+    get: fail,
+  });
+  const failed = foldReceived(state, response as Message);
+  expect(failed.state).toMatchObject({ phase: 'failed', asked: [] });
+  expect(failed.events.map(({ kind }) => kind)).toEqual(['unreadable', 'failed', 'answered']);
 });

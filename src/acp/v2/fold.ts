@@ -19,6 +19,23 @@ export interface FoldedFrame extends Folded {
   accepted: boolean;
 }
 
+/**
+ * Folds a frame of the agent, like `foldFrame`, but never throws, because the session could not get past that frame. If it
+ * cannot be folded, the state stays as it is, and the only event says so. But a response counts as an error, so that the
+ * service does not wait for it any more.
+ */
+export function foldReceived(state: AcpState, message: Message): FoldedFrame {
+  try {
+    return foldFrame(state, 'from_agent', message);
+  } catch (error) {
+    const unreadable = { kind: 'unreadable' as const, message, error };
+    const unchanged = { state, replay: false, source: null, accepted: false };
+    if (message.kind !== 'response' || message.error) return { ...unchanged, events: [unreadable] };
+    const failed = foldReceived(state, { kind: 'response', id: message.id, error: rpcErrors.unreadable });
+    return { ...failed, events: [unreadable, ...failed.events] };
+  }
+}
+
 /** Folds a frame from the log. */
 export function foldFrame(state: AcpState, direction: Direction, message: Message): FoldedFrame {
   return { accepted: false, ...foldEither(state, direction, message) };

@@ -8,7 +8,7 @@ import type { AcpEvent, Direction } from '../../acp/fold.ts';
 import { type Message, type RequestId, writeMessage } from '../../acp/message.ts';
 import { currentMode } from '../../acp/modes.ts';
 import type { AcpState } from '../../acp/state.ts';
-import { foldFrame } from '../../acp/v2/fold.ts';
+import { foldFrame, foldReceived } from '../../acp/v2/fold.ts';
 import { PREVIEW_VERSION } from '../../acp/v2/version.ts';
 import { toV2 } from '../../acp/v2/wire.ts';
 import { idFrom } from '../../base/ids.ts';
@@ -126,8 +126,7 @@ export class AcpTransaction {
 
   /** Folds a message of the agent into the state. Returns the resulting events for the driver. */
   receive(frame: Frame): AcpEvent[] {
-    const folded = foldFrame(this.#state, 'from_agent', frame.message);
-    const { state, replay, source, events, accepted } = folded;
+    const { state, replay, source, events, accepted } = foldReceived(this.#state, frame.message);
     this.#state = state;
     const permission_event = events.find((event) => event.kind === 'permission_requested');
     const input_event = events.find((event) => event.kind === 'input_requested');

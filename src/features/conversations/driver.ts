@@ -121,6 +121,10 @@ const reactions: Reactions = {
     transaction.error('permission_unreadable', message);
     transaction.respond(request.id, { error: rpcErrors.invalidParams });
   },
+  unreadable: async (transaction, { message }) => {
+    transaction.error('message_unreadable', 'a message of the agent could not be read, and has no effect');
+    if (message.kind === 'request') transaction.respond(message.id, { error: rpcErrors.unreadable });
+  },
   input_requested: (transaction, { request, elicitation }, options) =>
     openElicitation(transaction, request, elicitation, options.review_timeout_ms()),
   input_unreadable: async (transaction, { request, reason }) => {

@@ -35,6 +35,7 @@ test.each([1, 2, 3, 4])('handles four hundred random messages (seed %i)', async 
     .items) {
     await fixture.elicitations.respond(ANA, elicitation_id, { action: 'cancel' }, null);
   }
+  expect(await fixture.errors(id)).not.toContain('message_unreadable');
   await fixture.expectSameState(id);
   expect(await fixture.agents.stop(ANA, id, 0)).toMatchObject({ status: 'cancelled', pending_reviews: 0 });
   await vi.waitFor(async () => {

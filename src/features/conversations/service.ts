@@ -33,6 +33,8 @@ const UNCONFIRMED =
 export class Conversations {
   readonly #core: AgentCore;
   readonly #options: DriverOptions;
+  /** The session and the error of the last message that could not be read. */
+  #unreadable = '';
 
   constructor(core: AgentCore, options: DriverOptions) {
     this.#core = core;
@@ -120,10 +122,26 @@ export class Conversations {
           'a line of the agent is too long for a frame: it is shown as output',
         );
       } else {
-        for (const event of transaction.receive(piece)) await react(transaction, event, this.#options);
+        for (const event of transaction.receive(piece)) {
+          if (event.kind === 'unreadable') this.#logUnreadable(transaction, event.error);
+          await react(transaction, event, this.#options);
+        }
       }
     }
     transaction.spilling(spilling);
+  }
+
+  /** Logs an error once, because an agent can repeat the message at any rate. */
+  #logUnreadable({ tx, core, session, agent }: AcpTransaction, err: unknown): void {
+    const found = `${session.id} ${err}`;
+    tx.afterCommit(() => {
+      if (found === this.#unreadable) return;
+      this.#unreadable = found;
+      core.log.error(
+        { err, agent_id: agent.id, session_id: session.id },
+        'cannot read a message of an agent',
+      );
+    });
   }
 
   async #ended(tx: Tx, agent_id: string, session_id: string): Promise<void> {
