@@ -1,9 +1,11 @@
 /**
  * Reads process information from the system: pids with start times (a pid alone may have been reused), and the boot id.
- * Uses /proc if there is one, and `ps` otherwise. Sends no signals.
+ * Uses /proc if there is one, and `ps` otherwise. Sends no signals. If the system has too few descriptors, memory or processes
+ * at the moment (`isExhausted`), all functions throw, because then nothing is known about the process.
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { isExhausted } from './files.ts';
 
 /** Identifies one process. Within a boot, no two processes have the same pid and start time. */
 export interface ProcessRef {
@@ -62,7 +64,7 @@ function isZombie(state: string): boolean {
 const statBuffer = Buffer.alloc(4096);
 const absent = new Set(['ENOENT', 'ESRCH', 'EACCES']);
 
-/** Returns null if there is no such process. Throws if that cannot be determined (out of descriptors). */
+/** Returns null if there is no such process. */
 export function readStat(pid: number): ProcessStat | null {
   if (hasProc) {
     let fd: number | null = null;
@@ -110,7 +112,8 @@ export function readChildren(pid: number): ProcessStat[] {
   let pids: string;
   try {
     pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
     return [];
   }
   return pids
@@ -150,7 +153,8 @@ export function commandLine(stat: ProcessStat): string {
     text = hasProc
       ? readFileSync(`/proc/${stat.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
       : execFileSync('/bin/ps', ['-o', 'command=', '-p', String(stat.pid)], { encoding: 'utf8' });
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
     // The process has ended: use its name.
   }
   const printable = text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').trim();
@@ -169,7 +173,8 @@ export function runningThread({ pid, state }: ProcessStat): number {
         .map(Number)
         .find((id) => id !== pid) ?? pid
     );
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
     return pid;
   }
 }
@@ -180,7 +185,8 @@ export function readVariable(pid: number, name: string): string | null {
     const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
     const at = environment.indexOf(`\0${name}=`);
     return at < 0 ? null : (environment.slice(at + name.length + 2).split('\0', 1)[0] ?? null);
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
     return null;
   }
 }
@@ -195,7 +201,9 @@ function ps(selection: string[]): string {
       maxBuffer: 64 * 1024 * 1024,
       stdio: ['ignore', 'pipe', 'ignore'],
     });
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
+    // It fails if there is no such process.
     return '';
   }
 }

@@ -13,6 +13,7 @@ import { isExhausted } from '../../base/files.ts';
 import {
   isAlive,
   type ProcessRef,
+  type ProcessStat,
   readAllStats,
   readChildren,
   readStat,
@@ -372,8 +373,8 @@ async function whenEnded(init: ProcessRef): Promise<void> {
 async function killMarked(mark: string): Promise<void> {
   const begun = performance.now();
   do {
-    const all = known(readAllStats, null);
-    const found = all?.filter((stat) => readVariable(runningThread(stat), MARK) === mark);
+    const hasMark = (stat: ProcessStat) => readVariable(runningThread(stat), MARK) === mark;
+    const found = known(() => readAllStats().filter(hasMark), null);
     if (found?.length === 0) return;
     for (const { pid } of found ?? []) kill(pid);
     await sleep(20);

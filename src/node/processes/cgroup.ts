@@ -113,15 +113,27 @@ export async function removeLeftoverCgroups(
   }
 }
 
-/** Kills all processes of a cgroup at once and removes it. Leaves the folder if they outlive `limits.kill_wait_ms`. */
+/**
+ * Kills all processes of a cgroup at once and removes it. Leaves the folder if they outlive `limits.kill_wait_ms`, or if no
+ * descriptor becomes free in that time. Never throws.
+ */
 export async function endCgroup(folder: string): Promise<void> {
   const begun = performance.now();
   do {
     killCgroup(folder);
     await removeCgroup(folder);
-    if (isPopulated(folder) === null) return;
+    if (await isAbsent(folder)) return;
     await sleep(20);
   } while (performance.now() - begun < limits.kill_wait_ms);
+}
+
+/** This needs no descriptor, of which none may be free. */
+async function isAbsent(folder: string): Promise<boolean> {
+  const error = await stat(folder).then(
+    () => null,
+    (thrown: NodeJS.ErrnoException) => thrown,
+  );
+  return error?.code === 'ENOENT';
 }
 
 /** Sends SIGKILL to all processes of a cgroup, however fast they fork. Does nothing before Linux 5.14. Never throws. */

@@ -8,10 +8,12 @@
  * - processes that earlier scans found,
  *
  * and all their descendants, except for the service's helpers. Before a process is signaled, its start time is checked
- * again, because its pid may belong to another process by then.
+ * again, because its pid may belong to another process by then. A scan throws if it cannot read everything for lack of
+ * descriptors or memory, because a tree would seem to be empty.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { uptime } from 'node:os';
+import { isExhausted } from '../../base/files.ts';
 import {
   commandLine,
   hasProc,
@@ -231,7 +233,8 @@ function cgroupPids(folder: string | null): number[] {
     const own = readFileSync(`${folder}/cgroup.procs`, 'latin1').split('\n').filter(Boolean).map(Number);
     const nested = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     return [...own, ...nested.flatMap((entry) => cgroupPids(`${folder}/${entry.name}`))];
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
     return [];
   }
 }
@@ -303,7 +306,8 @@ function heldPipes(pid: number): [string, string][] {
       const match = /^(.*\/pipes)\/(in|out|err)(?: \(deleted\))?$/.exec(path);
       if (match?.[1]) held.push([`${fd} ${match[2]}`, match[1]]);
     }
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
     // The process has ended, or belongs to another user.
   }
   return held;
