@@ -77,7 +77,7 @@ export async function updateNode(tx: Tx, id: string, fields: Partial<Omit<NodeRo
   await tx.run(tx.sql.updateTable('nodes').set(fields).where('id', '=', id));
 }
 
-/** Sets when each of these nodes was last seen, in Unix milliseconds. */
+/** Sets when each of these nodes was last seen, in Unix milliseconds, unless a later time is stored. */
 export async function updateLastSeen(tx: Tx, seen: ReadonlyMap<string, number>): Promise<void> {
   const times = [...seen].map(([id, at_ms]) => sql`WHEN ${id} THEN CAST(${at_ms} AS BIGINT)`);
   const last_seen_at = sql<number>`CASE id ${sql.join(times, sql` `)} END`;
@@ -85,7 +85,8 @@ export async function updateLastSeen(tx: Tx, seen: ReadonlyMap<string, number>):
     tx.sql
       .updateTable('nodes')
       .set({ last_seen_at })
-      .where('id', 'in', [...seen.keys()]),
+      .where('id', 'in', [...seen.keys()])
+      .where(({ or, eb }) => or([eb('last_seen_at', 'is', null), eb('last_seen_at', '<', last_seen_at)])),
   );
 }
 

@@ -272,6 +272,15 @@ describe('link states', () => {
     expect(await published()).toEqual(before);
   });
 
+  test('keep the latest time at which a node was seen, in whatever order the times are stored', async () => {
+    await registry.register(root, box);
+    const seenAt = (at_ms: number) => registry.storeLastSeen(new Map([['box', at_ms]]));
+    await Promise.all([seenAt(2_000), seenAt(1_000)]);
+    const again = open(new FakeLinks());
+    await again.open();
+    expect([registry, again].map((one) => one.find('box')?.last_seen_at)).toEqual([2_000, 2_000]);
+  });
+
   test('are ignored if the node was deleted', async () => {
     await registry.publishLinkState('none');
     await registry.recordJoin('none');

@@ -329,7 +329,8 @@ export class Registry {
     await this.#deps.store.write(async (tx) => {
       await updateLastSeen(tx, later);
       tx.afterCommit(() => {
-        for (const [id, last_seen_at] of later) {
+        // Others may have been committed since.
+        for (const [id, last_seen_at] of [...later].filter(isNew)) {
           const row = this.#rows.get(id);
           if (row) this.#rows.set(id, { ...row, last_seen_at });
         }
