@@ -348,11 +348,11 @@ export class Facts {
   async #hold(tx: Tx, consumer: Consumer, row: FactRow): Promise<void> {
     const ref = timerRef(consumer.name, row.ref);
     const timer = await findTimer(tx, 'fact_retry', ref);
-    const before = timer && (JSON.parse(timer.payload) as TimerPayloads['fact_retry']);
+    const before = timer && toHeld(JSON.parse(timer.payload));
     const fact_id = Math.min(row.id, before?.fact_id ?? row.id);
     const is_hopeless = row.id === consumer.hopeless_id;
     const due_at = timer?.due_at ?? this.#clock.now() + (is_hopeless ? limits.unexpected_pause_ms_max : 0);
-    this.#setTimer(tx, { consumer: consumer.name, about: row.ref, fact_id }, due_at);
+    this.#setTimer(tx, { ...before, consumer: consumer.name, about: row.ref, fact_id }, due_at);
     tx.afterCommit(() => {
       this.#held.add(ref);
       if (is_hopeless) consumer.hopeless_id = null;
@@ -361,20 +361,29 @@ export class Facts {
 
   /** Handles the next facts that a consumer passed without handling them, and sets the timer again if there are more. */
   async #handleHeld(tx: Tx, { ref, payload }: Timer<'fact_retry'>): Promise<void> {
-    const consumer = this.#consumers.find(({ name }) => name === payload.consumer);
-    const rows = consumer ? await heldFacts(tx, payload) : [];
-    const next = rows[limits.facts_per_transaction];
-    for (const row of rows.slice(0, limits.facts_per_transaction)) await handle(tx, consumer!, toFact(row));
-    if (next) return this.#setTimer(tx, { ...payload, fact_id: next.id }, this.#clock.now());
-    await deletePassedFactsOf(tx, payload.about);
+    const { facts = [], ...held } = toHeld(payload);
+    const consumer = this.#consumers.find(({ name }) => name === held.consumer);
+    const rows = consumer ? [...facts, ...(await heldFacts(tx, held))] : [];
+    const next = rows[facts.length + limits.facts_per_transaction];
+    const now = next ? rows.slice(0, rows.indexOf(next)) : rows;
+    for (const row of now) await handle(tx, consumer!, toFact(row));
+    if (next) return this.#setTimer(tx, { ...held, fact_id: next.id }, this.#clock.now());
+    await deletePassedFactsOf(tx, held.about);
     tx.afterCommit(() => this.#held.delete(ref));
   }
 
-  #setTimer(tx: Tx, payload: TimerPayloads['fact_retry'], due_at: number): void {
+  #setTimer(tx: Tx, payload: Held, due_at: number): void {
     const ref = timerRef(payload.consumer, payload.about);
     putTimer(tx, { kind: 'fact_retry', ref, due_at, payload: JSON.stringify(payload) });
     tx.wake('timers', null);
   }
+}
+
+type Held = Extract<TimerPayloads['fact_retry'], { about: string }>;
+
+function toHeld(payload: TimerPayloads['fact_retry']): Held {
+  if ('about' in payload) return payload;
+  return { ...payload, about: payload.facts[0]!.ref, fact_id: Number.MAX_SAFE_INTEGER };
 }
 
 /** Identifies the timer for facts about a record that a consumer passed without handling them. */

@@ -129,6 +129,30 @@ test('is handled after a restart, before later facts about the same record', asy
   await untilSeen(['ses_1 odd', 'ses_1 later']);
 });
 
+test('is handled before later facts if an earlier version kept it in its timer', async () => {
+  const facts = ['first', 'second'].map((status, i) => ({
+    ...{
+      id: i + 1,
+      ts: 0,
+      kind: 'session_ended',
+      ref: 'ses_1',
+      payload: JSON.stringify({ ...payload, status }),
+    },
+  }));
+  const timer = { kind: 'fact_retry', ref: 'one ses_1', due_at: now + 1_000 };
+  await store.write((tx) =>
+    tx.run(
+      tx.sql.insertInto('timers').values({ ...timer, payload: JSON.stringify({ consumer: 'one', facts }) }),
+    ),
+  );
+  await open();
+  await record('ses_1', 'later');
+  await record('ses_3', 'failed');
+  await untilSeen(['ses_3 failed']);
+  now += 1_000;
+  await untilSeen(['ses_1 first', 'ses_1 second', 'ses_1 later']);
+});
+
 test('delays no other fact, even if its payload cannot be parsed', async () => {
   await open();
   await store.write(async (tx) => {

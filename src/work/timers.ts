@@ -9,6 +9,7 @@ import type { Logger } from '../base/log.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { type Failure, type FailureOptions, nextFailure } from './failures.ts';
 import { limits } from './limits.ts';
+import type { FactRow } from './queries/facts.ts';
 import {
   countTimersExcept,
   deleteTimer,
@@ -37,8 +38,14 @@ export interface TimerPayloads {
   review_to_humans: Record<string, never>;
   /** For a device whose push service asked for a pause. */
   push_retry: Record<string, never>;
-  /** For facts about a record that a consumer passed without handling them: this one and later ones. See `facts.ts`. */
-  fact_retry: { consumer: string; about: string; fact_id: number };
+  /**
+   * For facts about a record that a consumer passed without handling them: this one and later ones. `facts`: earlier ones, which an
+   * earlier version kept here instead of the id. See `facts.ts`.
+   */
+  fact_retry: { consumer: string; facts?: FactRow[] } & (
+    | { about: string; fact_id: number }
+    | { facts: FactRow[] }
+  );
 }
 export type TimerKind = keyof TimerPayloads;
 
