@@ -24,9 +24,19 @@ export interface WebFeature {
   /** What a new root user is offered before they continue; null: nothing. */
   offer?: () => Promise<ComponentType<{ onDone: () => void }> | null>;
   /** After the other panels of a run. */
-  run_panel?: Part<{ run: RunRecord; live: boolean; members: MembersRecord | undefined }>;
+  run_panel?: Part<RunPanelProps>;
   /** A tab of every member of a run. It is the first choice for members without an agent. */
   member_tab?: MemberTab;
+}
+
+export interface RunPanelProps {
+  run: RunRecord;
+  live: boolean;
+  members: MembersRecord | undefined;
+  /** The member that the page shows. */
+  member_id: string | undefined;
+  /** Called when the user begins to do something for this member, so that the page keeps showing it. */
+  onUse: () => void;
 }
 
 export interface Place {

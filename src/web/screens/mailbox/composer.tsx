@@ -24,16 +24,22 @@ export function MailComposer({
   run,
   senders,
   actors,
+  shown,
   ends,
   onEnds,
+  onUse,
   area,
 }: {
   run: RunRecord;
   /** The actors that the user may send as; at least one. */
   senders: string[];
   actors: string[];
+  /** The actor that the page shows: the receiver, unless the user has chosen another. */
+  shown: string | undefined;
   ends: MailAddresses;
   onEnds: (ends: MailAddresses) => void;
+  /** See `RunPanelProps`. The receiver must not change while the user writes. */
+  onUse: () => void;
   area: RefObject<HTMLTextAreaElement | null>;
 }) {
   const online = useOnline();
@@ -41,7 +47,7 @@ export function MailComposer({
   // The receiver of a reply may no longer take part in the run.
   const receivers = [...new Set([...actors, ...(ends.to === undefined ? [] : [ends.to])])];
   const others = receivers.filter((actor) => actor !== from);
-  const to = ends.to === from ? others[0] : (ends.to ?? others[0]);
+  const to = [ends.to, shown, ...others].find((actor) => others.includes(actor!));
   const { text, setText, send } = useMail(run);
   const submit = () => {
     if (send.isPending || !online || to === undefined || text.trim() === '') return;
@@ -50,6 +56,7 @@ export function MailComposer({
   if (to === undefined) return null;
   return (
     <form
+      onFocus={onUse}
       onSubmit={(event) => {
         event.preventDefault();
         submit();

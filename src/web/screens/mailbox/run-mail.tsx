@@ -7,11 +7,11 @@ import { call, type ItemOf } from '../../api/client.ts';
 import { keys as shared_keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
+import type { RunPanelProps } from '../../feature.ts';
 import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError, QueryState } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
-import type { MembersRecord } from '../run/facts.ts';
 import { actorName, listActors, listSenders } from './actors.ts';
 import { type MailAddresses, MailComposer } from './composer.tsx';
 import { keys } from './keys.ts';
@@ -29,15 +29,7 @@ const looks: Record<string, { icon: LucideIcon; word: string; color: string }> =
   dead_letter: { icon: MailX, word: 'dead letter', color: 'text-failed' },
 };
 
-export function RunMail({
-  run,
-  live,
-  members,
-}: {
-  run: RunRecord;
-  live: boolean;
-  members: MembersRecord | undefined;
-}) {
+export function RunMail({ run, live, members, member_id, onUse }: RunPanelProps) {
   const pending = members
     ? new Map([members.leader, ...members.members].map((item) => [item.actor_id, item.pending_messages]))
     : new Map<string, number>();
@@ -57,7 +49,11 @@ export function RunMail({
       </h2>
       <RunMailList run={run} live={live} senders={senders} {...(live && { onReply: reply })} />
       {live && senders[0] !== undefined && (
-        <MailComposer run={run} senders={senders} actors={actors} ends={ends} onEnds={setEnds} area={area} />
+        <MailComposer
+          {...{ run, senders, actors, ends, area, onUse }}
+          shown={member_id === undefined ? undefined : `${member_id}@${run.team_id}`}
+          onEnds={setEnds}
+        />
       )}
     </section>
   );

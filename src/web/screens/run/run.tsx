@@ -227,7 +227,7 @@ function Side({
       {run_panels.map((part, at) => {
         const Panel = part.view();
         // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
-        return Panel && <Panel key={at} run={run} live={!isRunOver(run)} members={members} />;
+        return Panel && <Panel key={at} {...{ run, members, member_id, onUse }} live={!isRunOver(run)} />;
       })}
     </div>
   );
