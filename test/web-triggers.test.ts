@@ -122,6 +122,25 @@ browserTest('a person adds triggers of each kind, sees their next times, and del
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
+browserTest('the dialog focuses its first field, also if its code arrives after it', async () => {
+  const { page, errors } = await browser.open(plane, { separate: true });
+  const { path } = await startRun('focuses');
+  await signIn(page, plane);
+  await page.goto(plane.url + path);
+  await page.route('**/assets/add-trigger-*', async (route) => {
+    await page.getByRole('dialog').locator('[aria-label=Close]:focus').waitFor();
+    await route.continue();
+  });
+  const opener = regionOf(page).getByRole('button', { name: 'Add trigger…' });
+  for (const _ of ['loaded now', 'loaded before']) {
+    await opener.press('Enter');
+    await page.getByLabel('Time', { exact: true }).and(page.locator(':focus')).waitFor();
+    await page.keyboard.press('Escape');
+    await opener.and(page.locator(':focus')).waitFor();
+  }
+  expect(errors).toEqual([]);
+});
+
 browserTest(
   "a trigger that fires once leaves the list, and its mail arrives in the user's inbox",
   async () => {

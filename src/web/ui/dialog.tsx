@@ -1,10 +1,11 @@
 /** A modal dialog; on phones, a bottom sheet. Its first field gets the focus. */
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
-import { type ReactNode, useRef } from 'react';
+import { type ReactNode, Suspense, useEffect, useRef } from 'react';
 import { cx } from './cx.ts';
 import { useTouch } from './media.ts';
 import { InSheet } from './sheet.ts';
+import { Skeleton } from './states.tsx';
 
 const FIELD = ':is(textarea, input:not([type=checkbox], [type=radio], [type=hidden])):enabled';
 
@@ -27,7 +28,7 @@ export function Dialog({
   const popup = useRef<HTMLDivElement>(null);
   const is_touch = useTouch();
   // On a phone, the keyboard would cover half of the dialog.
-  const firstField = () => (is_touch ? null : popup.current!.querySelector<HTMLElement>(FIELD));
+  const firstField = () => (is_touch ? null : popup.current?.querySelector<HTMLElement>(FIELD));
   return (
     <Base.Root open={open} onOpenChange={(next) => !next && onClose()}>
       <Base.Portal>
@@ -57,10 +58,18 @@ export function Dialog({
           )}
           <div className="scroll-y px-4 pt-3 pb-4">
             {/* Also if it was opened in the sheet of a phone's screen. */}
-            <InSheet value={false}>{children}</InSheet>
+            <InSheet value={false}>
+              <Suspense fallback={<Loading onLoaded={() => firstField()?.focus()} />}>{children}</Suspense>
+            </InSheet>
           </div>
         </Base.Popup>
       </Base.Portal>
     </Base.Root>
   );
+}
+
+/** In place of a form whose code is loaded when it first opens. */
+function Loading({ onLoaded }: { onLoaded: () => void }) {
+  useEffect(() => onLoaded, [onLoaded]);
+  return <Skeleton rows={4} />;
 }

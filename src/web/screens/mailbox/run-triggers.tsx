@@ -1,11 +1,11 @@
 /** The time triggers of a run, and the button that adds one. */
 import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense, useState } from 'react';
+import { lazy, useState } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { QueryState, Skeleton } from '../../ui/states.tsx';
+import { QueryState } from '../../ui/states.tsx';
 import type { MembersRecord } from '../run/facts.ts';
 import { listActors, listSenders } from './actors.ts';
 import { runTriggersQuery } from './queries.ts';
@@ -49,9 +49,7 @@ export function RunTriggers({ run, members }: { run: RunRecord; members: Members
         title={`Add a trigger to run ${run.number}`}
         description="It ends with the run."
       >
-        <Suspense fallback={<Skeleton rows={4} />}>
-          <AddTrigger run={run} actors={actors} onAdded={() => setAdding(false)} />
-        </Suspense>
+        <AddTrigger run={run} actors={actors} onAdded={() => setAdding(false)} />
       </Dialog>
     </section>
   );
