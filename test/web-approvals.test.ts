@@ -44,10 +44,11 @@ async function requestReview(
   title: string,
   kind = 'execute',
   options = [once, always, reject],
+  name = `asks ${title}`,
 ): Promise<Review> {
   const toolCall = { toolCallId: title, title, kind };
   const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([[{ toolCall, options }]])];
-  const agent = await plane.agent(argv, { name: `asks ${title}`, protocol: 'acp', prompt: 'Go on' });
+  const agent = await plane.agent(argv, { name, protocol: 'acp', prompt: 'Go on' });
   await expect.poll(async () => (await plane.get(agent.id)).pending_reviews, SOON).toBe(1);
   const query = { agent_id: agent.id };
   const [review] = (await plane.client.call('listReviews', { query })) as never as [Review];
@@ -671,6 +672,18 @@ longBrowserTest('a review can be read while offline, with disabled buttons and t
   await expect.poll(() => button.isEnabled(), SOON).toBe(true);
 });
 
+browserTest('the checkboxes of requests with the same title name their agents', async () => {
+  for (const name of ['painter', 'mower']) await requestReview('npm test', 'execute', [once], name);
+  const page = await openApprovals();
+  // In the queue, and without room for it, in the cards.
+  for (const width of [1280, 1000]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const name of ['painter', 'mower'])
+      await page.getByRole('checkbox', { name: `Select ${name}: npm test`, exact: true }).waitFor();
+    expect(await page.getByRole('checkbox').count()).toBe(2);
+  }
+});
+
 longBrowserTest(
   'several reviews can be answered together, but only with one-time options that all of them have',
   async () => {
@@ -680,7 +693,8 @@ longBrowserTest(
       await requestReview('three'),
     ];
     const page = await openApprovals();
-    for (const title of ['one', 'two']) await page.getByRole('checkbox', { name: `Select ${title}` }).check();
+    for (const title of ['one', 'two'])
+      await page.getByRole('checkbox', { name: `Select asks ${title}: ${title}` }).check();
     const many = page.getByRole('region', { name: 'Answer the selected requests' });
     const names = await many.locator('bdi').evaluateAll((all) => all.map((one) => one.textContent));
     expect(names).toEqual(['Allow once', 'Reject']);

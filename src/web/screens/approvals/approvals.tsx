@@ -37,6 +37,7 @@ import {
   listRecent,
   NO_LINK,
   SETTLED_MAX,
+  selectName,
 } from './shown.ts';
 
 const RECENT = 20;
@@ -167,7 +168,7 @@ function ItemList({
                   {reviews.length > 1 && item.kind === 'permission' && (
                     <input
                       type="checkbox"
-                      aria-label={`Select ${viewFor(item).call.title}`}
+                      aria-label={selectName(item, names.agents)}
                       checked={selected.has(item.id) && item.open}
                       disabled={!item.open}
                       onChange={() => toggle(item.id)}

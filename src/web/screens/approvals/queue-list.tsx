@@ -8,7 +8,7 @@ import { ShortAgo } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { focusCard } from '../../waiting/focus.ts';
 import { keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
-import { shortKindName, sourceName } from './shown.ts';
+import { selectName, shortKindName, sourceName } from './shown.ts';
 
 export function QueueList({
   items,
@@ -33,33 +33,30 @@ export function QueueList({
       className="sticky top-0 hidden max-h-[calc(100dvh-6rem)] w-80 shrink-0 flex-col self-start overflow-y-auto border-line border-r min-[68.75rem]:flex"
     >
       <ul>
-        {items.map((item) => {
-          const text = escapeHidden(waitingText(item));
-          return (
-            <li
-              key={keyOf(item)}
-              className="flex items-center gap-2 border-line border-b px-3 hover:bg-surface"
+        {items.map((item) => (
+          <li
+            key={keyOf(item)}
+            className="flex items-center gap-2 border-line border-b px-3 hover:bg-surface"
+          >
+            {selection && (
+              <input
+                type="checkbox"
+                aria-label={selectName(item, agents)}
+                checked={selection.selected.has(item.id)}
+                disabled={item.kind !== 'permission'}
+                onChange={() => selection.toggle(item.id)}
+                className="size-4 shrink-0 disabled:invisible"
+              />
+            )}
+            <button
+              type="button"
+              onClick={() => show(item)}
+              className="flex min-w-0 flex-1 flex-col py-1.5 text-left"
             >
-              {selection && (
-                <input
-                  type="checkbox"
-                  aria-label={`Select ${text}`}
-                  checked={selection.selected.has(item.id)}
-                  disabled={item.kind !== 'permission'}
-                  onChange={() => selection.toggle(item.id)}
-                  className="size-4 shrink-0 disabled:invisible"
-                />
-              )}
-              <button
-                type="button"
-                onClick={() => show(item)}
-                className="flex min-w-0 flex-1 flex-col py-1.5 text-left"
-              >
-                <RowText item={item} agents={agents} />
-              </button>
-            </li>
-          );
-        })}
+              <RowText item={item} agents={agents} />
+            </button>
+          </li>
+        ))}
       </ul>
     </nav>
   );

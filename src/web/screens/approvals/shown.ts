@@ -3,7 +3,7 @@ import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord, WaitingRunRecord, WaitingStepRecord } from '../../api/queries.ts';
 import type { Choice } from '../../ui/select.tsx';
 import { shortSpan } from '../../ui/time.tsx';
-import { compareWaits, keyOf, linkNames, type WaitingItem } from '../../waiting/queue.ts';
+import { compareWaits, keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 
 /** Search parameters without a link to an item. */
 export const NO_LINK = Object.fromEntries(Object.values(linkNames).map((name) => [name, undefined]));
@@ -67,6 +67,11 @@ export function sourceName(item: WaitingItem, agents: readonly AgentRecord[]): s
   if (agent) return escapeHidden(agent.name);
   const run = runOf(item);
   return run ? escapeHidden(`${run.team_name} #${run.run_number}`) : 'Agent';
+}
+
+/** What the checkbox of a request is called: the titles of two requests may be the same. */
+export function selectName(item: WaitingItem, agents: readonly AgentRecord[]): string {
+  return `Select ${sourceName(item, agents)}: ${escapeHidden(waitingText(item))}`;
 }
 
 /** The run of a question or a waiting run. */
