@@ -1,7 +1,7 @@
 /** Approvals in real browsers: a review is shown to everybody who may answer it, and is answered once. */
 import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
@@ -635,24 +635,44 @@ async function expectInView(page: Page, name: string): Promise<void> {
 browserTest(
   'the caption of an option that lasts is beside the buttons, and below them on a phone',
   async () => {
-    const { id } = await requestReview('npm test');
+    const { id, agent_id } = await requestReview('npm test');
     const full = 'also applies to later requests; the agent decides which';
     const page = await openApprovals(`?review=${id}`);
     const card = page.getByRole('article');
     const button = card.getByRole('button', { name: 'Always allow' });
     for (const width of [1280, 1100]) {
       await page.setViewportSize({ width, height: 800 });
-      const [at, caption] = await Promise.all(
-        [button, card.getByText('also next time')].map((one) => one.boundingBox()),
-      );
-      expect(Math.abs(at!.y + at!.height / 2 - caption!.y - caption!.height / 2)).toBeLessThan(2);
+      await expectSameRow(button, card.getByText('also next time'));
     }
     // Screen readers get all of it.
     expect(await button.evaluate((one) => one.ariaDescribedByElements![0]!.textContent)).toBe(full);
+    // Beside the side panel of a conversation, there is no room for it.
+    await page.goto(`${plane.url}/agents/${agent_id}`);
+    await button.waitFor();
+    expect(await isInView(card.getByText('also next time'))).toBe(false);
+    const last = await card.getByRole('button', { name: 'Reject', exact: true }).boundingBox();
+    const below = await card.getByText(/^Press n/).boundingBox();
+    expect(below!.y - last!.y - last!.height).toBeLessThan(30);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await expectSameRow(button, card.getByText('also next time'));
+    expect(await isInView(card.getByText('also next time'))).toBe(true);
     const phone = await openApprovals(`?review=${id}`, { screen: 'phone' });
     await phone.getByRole('article').getByText(full).waitFor();
   },
 );
+
+/** Whether the pointer can reach it. */
+const isInView = (element: Locator) =>
+  element.evaluate((one) => {
+    const { x, y, width, height } = one.getBoundingClientRect();
+    return one.ownerDocument.elementFromPoint(x + width / 2, y + height / 2) === one;
+  });
+
+async function expectSameRow(...elements: Locator[]): Promise<void> {
+  const boxes = await Promise.all(elements.map((one) => one.boundingBox()));
+  const [first, second] = boxes.map((box) => box!.y + box!.height / 2);
+  expect(Math.abs(first! - second!)).toBeLessThan(2);
+}
 
 longBrowserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
   const { id } = await requestReview('npm test');

@@ -318,14 +318,16 @@ function Options({
       ))}
       {/* Between the buttons, it would push the last ones to another row. */}
       {groups.some(({ lasting }) => lasting) && (
-        <span title={lastingText} className="inline-flex items-center gap-1 text-muted text-sm">
-          <Lasting aria-hidden className="size-4 shrink-0" />
-          <span id={lastingId} className="sm:pointer-fine:hidden">
-            {lastingText}
-          </span>
-          {/* There is room for only a few words beside the buttons. The tooltip has the whole sentence. */}
-          <span aria-hidden className="hidden sm:pointer-fine:inline">
-            also next time
+        <span className={captionClass}>
+          <span title={lastingText} className="inline-flex h-5 items-center gap-1 sm:pointer-fine:ml-3">
+            <Lasting aria-hidden className="size-4 shrink-0" />
+            <span id={lastingId} className="sm:pointer-fine:hidden">
+              {lastingText}
+            </span>
+            {/* There is room for only a few words beside the buttons. The tooltip has the whole sentence. */}
+            <span aria-hidden className="hidden sm:pointer-fine:inline">
+              also next time
+            </span>
           </span>
         </span>
       )}
@@ -334,6 +336,9 @@ function Options({
 }
 
 const lastingText = 'also applies to later requests; the agent decides which';
+/** Beside the buttons, the caption takes only the width that is left. Without room, it wraps below the empty first item, out of view. */
+const captionClass =
+  'min-w-0 text-muted text-sm sm:pointer-fine:-ml-3 sm:pointer-fine:flex sm:pointer-fine:h-5 sm:pointer-fine:flex-1 sm:pointer-fine:flex-wrap sm:pointer-fine:overflow-hidden sm:pointer-fine:before:h-5';
 
 /** Four options fit, also with captions; more of them scroll. */
 const barOptionsClass = '-m-1 max-h-[min(17.5rem,50dvh)] overflow-y-auto p-1';
@@ -373,6 +378,7 @@ function OptionButton({
       type="button"
       disabled={disabled}
       aria-describedby={describedBy}
+      title={describedBy && lastingText}
       onClick={onClick}
       className={cx(
         'tap inline-flex min-w-0 items-center gap-2 rounded-md border px-3 py-1 text-left font-medium disabled:opacity-50',
