@@ -63,6 +63,13 @@ browserTest.for(firstOf(1, mainScreens))(
   },
 );
 
+browserTest('without a link, the sign-in page says how to create the first user', async () => {
+  const { page } = await browser!.open(plane);
+  await page.goto(plane.url);
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await page.getByText(/^No users yet\? Open the link that svc printed .* run svc join-link/).waitFor();
+});
+
 browserTest('a link without its secret, a wrong PIN and a used link explain what to do', async () => {
   const { url, pin } = await challenge();
   const { page } = await browser!.open(plane);

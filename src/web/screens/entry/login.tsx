@@ -60,6 +60,11 @@ export function Login() {
           Sign in
         </Button>
       </form>
+      <p className="mt-4 text-muted text-sm">
+        No users yet? Open the link that svc printed in its terminal or log when it started, and enter the PIN
+        below it. To print both again, run{' '}
+        <code className="rounded bg-surface px-1 font-mono">svc join-link</code> on the machine that runs svc.
+      </p>
       <Suspense fallback={null}>
         {other_ways.map((SignIn, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
