@@ -879,7 +879,7 @@ browserTest('the second click of a double click on Stop does not start the agent
   /** Presses the first button, and the second one as soon as that has taken its place. */
   const press = (first: string, second: string) =>
     page.evaluate(`new Promise((resolve) => {
-      const find = (name) => [...document.querySelectorAll('button:enabled')].find(
+      const find = (name) => [...document.querySelectorAll('button:enabled:not([aria-disabled])')].find(
         (one) => (one.getAttribute('aria-label') ?? one.textContent) === name);
       new MutationObserver((_, observer) => {
         const again = find(${JSON.stringify(second)});

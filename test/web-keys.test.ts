@@ -1,4 +1,5 @@
 /** Keyboard shortcuts in a real browser: the palette everywhere, single keys only outside of text fields and when turned on. */
+import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import {
@@ -10,6 +11,7 @@ import {
 } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
+const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 let plane: TestPlane;
 const browser = sharedBrowser();
 let watched: WatchedPage | undefined;
@@ -224,6 +226,31 @@ browserTest('a dialog focuses its first field, and returns the focus when it clo
     await page.keyboard.press('Escape');
     await opener.and(page.locator(':focus')).waitFor();
   }
+});
+
+browserTest('the button that stops an agent keeps the focus, on its page and in the list', async () => {
+  const { id } = await plane.agent('exec sleep 600', { name: 'sleeps' });
+  const button = (name: string) => page.getByRole('button', { name, exact: true });
+  await go(`/agents/${id}`, /^sleeps/);
+  await button('Stop').press('Enter');
+  await button('Restart').and(page.locator(':focus')).waitFor();
+  await plane.client.call('startAgent', { params: { agent_id: id } });
+  await go('/agents?q=sleeps', 'Agents');
+  await button('Stop sleeps').press('Enter');
+  await button('Restart sleeps').and(page.locator(':focus')).waitFor();
+});
+
+browserTest('the heading gets the focus when the button that cancels the turn goes', async () => {
+  const toolCall = { toolCallId: 't', title: 'npm publish', kind: 'execute' };
+  const options = [{ optionId: 'once', name: 'Allow once', kind: 'allow_once' }];
+  const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([[{ toolCall, options }]])];
+  const { id } = await plane.agent(argv, { name: 'asks', protocol: 'acp', prompt: 'Go on' });
+  // A button that has just appeared in the place of another takes no clicks: `src/web/ui/replaced.ts`.
+  await expect.poll(async () => (await plane.get(id)).pending_reviews, { timeout: 30_000 }).toBe(1);
+  await go(`/agents/${id}`, /^asks/);
+  // Before that of the request.
+  await page.getByRole('button', { name: 'Cancel turn' }).first().press('Enter');
+  await page.locator('h1:focus').waitFor();
 });
 
 longBrowserTest('a menu opens with the keyboard the first time too, and gives the focus back', async () => {

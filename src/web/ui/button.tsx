@@ -1,4 +1,4 @@
-import { type ButtonHTMLAttributes, type ReactNode, type Ref, use } from 'react';
+import { type ButtonHTMLAttributes, type MouseEvent, type ReactNode, type Ref, use } from 'react';
 import { cx } from './cx.ts';
 import { InSheet } from './sheet.ts';
 
@@ -15,8 +15,8 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   variant?: ButtonVariant;
   /** Shown before the label. */
   icon?: ReactNode;
-  /** The action is in progress: the button is disabled, but stays legible. */
-  busy?: boolean;
+  /** The action is in progress: the button does nothing, but stays legible and keeps the focus. */
+  busy?: boolean | undefined;
   ref?: Ref<HTMLButtonElement>;
 }
 
@@ -33,14 +33,20 @@ export function Button({
     <button
       type="button"
       {...rest}
-      disabled={disabled || busy}
-      aria-busy={busy || undefined}
+      disabled={disabled && !busy}
+      {...(busy && { 'aria-busy': true, 'aria-disabled': true, onClick: ignore })}
       className={buttonClass(variant, cx(busy && 'opacity-70', className))}
     >
       {icon}
       {children}
     </button>
   );
+}
+
+/** A press of a button that submits a form would do so without a handler. */
+function ignore(event: MouseEvent): void {
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 /** The classes of a button, so that a link can look like one. */

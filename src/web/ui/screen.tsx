@@ -57,10 +57,11 @@ export function Screen({
             </Link>
           )}
           <h1
+            tabIndex={-1}
             // As in `Truncated`. A heading with several parts has its own.
             dir={heading === undefined ? 'auto' : undefined}
             className={cx(
-              'min-w-0 flex-1 truncate text-left font-semibold text-lg',
+              'min-w-0 flex-1 truncate text-left font-semibold text-lg outline-none',
               back && '-ml-3 md:pointer-fine:ml-0',
             )}
           >
@@ -77,6 +78,11 @@ export function Screen({
       </div>
     </>
   );
+}
+
+/** When what had the focus is gone, and nothing has taken its place. */
+export function focusHeading(): void {
+  document.querySelector<HTMLElement>('h1')?.focus();
 }
 
 /** Shown to other users at a URL that only root may open. */

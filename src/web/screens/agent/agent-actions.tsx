@@ -2,16 +2,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
-import { type MouseEventHandler, useEffect, useRef, useState } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
 import { canStop, stopLabel } from '../../ui/agent-state.ts';
-import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import { Button, type ButtonProps, buttonClass, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { useReplacedGuard } from '../../ui/replaced.ts';
+import { focusHeading } from '../../ui/screen.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { useArchive } from '../agents/archive.tsx';
@@ -85,7 +86,7 @@ export function AgentActions({
 const progress = { start: 'Starting…', stop: 'Stopping…', restart: 'Restarting…' };
 
 /**
- * One action at a time. *Stop* never takes the place of *Cancel turn*: a click just after the end of a turn would stop the
+ * One action at a time, by one button (`key`), which keeps the focus when its action changes. *Stop* never takes the place of *Cancel turn*: a click just after the end of a turn would stop the
  * agent, so agents with turns have it in the menu.
  */
 function MainAction({
@@ -105,34 +106,44 @@ function MainAction({
   const guard = useReplacedGuard(action, turn.open ? turn.cancelling : busy !== null);
   if (turn.open)
     return (
-      <Button
+      <MainButton
+        key="main"
         busy={turn.cancelling}
         onClick={guard(turn.cancel)}
         icon={<Square aria-hidden />}
-        className="min-w-28"
       >
         {turn.cancelling ? 'Cancelling…' : 'Cancel turn'}
-      </Button>
+      </MainButton>
     );
-  if (!is_running)
+  if (!is_running) {
+    const starts = busy !== null || (agent.activity === 'starting' && agent.pending === null);
+    // After success, its changes come before another start.
+    const reviewable = agent.status === 'completed' && changes > 0;
     return (
-      <StartButtons
-        agent={agent}
-        reviewable={agent.status === 'completed' && changes > 0}
-        busy={busy !== null || (agent.activity === 'starting' && agent.pending === null)}
-        onStart={guard(() => act.mutate('start'))}
-      />
+      <>
+        {reviewable && <ReviewChanges agent={agent} />}
+        <MainButton
+          key="main"
+          variant={reviewable ? 'plain' : 'primary'}
+          busy={starts}
+          onClick={guard(() => act.mutate('start'))}
+          icon={<Play aria-hidden />}
+        >
+          {starts ? 'Starting…' : agent.session_count > 0 ? 'Restart' : 'Start'}
+        </MainButton>
+      </>
     );
+  }
   if (agent.protocol !== 'acp' || busy !== null)
     return (
-      <Button
+      <MainButton
+        key="main"
         busy={busy !== null}
         onClick={guard(() => act.mutate('stop'))}
         icon={<Square aria-hidden />}
-        className="min-w-28"
       >
         {busy === null ? 'Stop' : progress[busy]}
-      </Button>
+      </MainButton>
     );
   return agent.activity === 'idle' && changes > 0 && <ReviewChanges agent={agent} />;
 }
@@ -168,32 +179,17 @@ function PressAgain({ offer }: { offer: string | null }) {
   );
 }
 
-/** Of an agent that is not running. After success, its changes come before another start. */
-function StartButtons({
-  agent,
-  reviewable,
-  busy,
-  onStart,
-}: {
-  agent: AgentRecord;
-  reviewable: boolean;
-  busy: boolean;
-  onStart: MouseEventHandler;
-}) {
-  return (
-    <>
-      {reviewable && <ReviewChanges agent={agent} />}
-      <Button
-        variant={reviewable ? 'plain' : 'primary'}
-        busy={busy}
-        onClick={onStart}
-        icon={<Play aria-hidden />}
-        className="min-w-28"
-      >
-        {busy ? 'Starting…' : agent.session_count > 0 ? 'Restart' : 'Start'}
-      </Button>
-    </>
-  );
+/** If it goes while it has the focus, for example after the turn was cancelled, the heading beside it gets the focus. */
+function MainButton(props: ButtonProps) {
+  const ref = useRef<HTMLButtonElement>(null);
+  // React runs this before it removes the button.
+  useLayoutEffect(() => {
+    const button = ref.current;
+    return () => {
+      if (document.activeElement === button) focusHeading();
+    };
+  }, []);
+  return <Button ref={ref} {...props} className="min-w-28" />;
 }
 
 async function copyLogCommand({ id }: AgentRecord): Promise<void> {
