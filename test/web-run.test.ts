@@ -1,4 +1,4 @@
-/** The page of one run in a browser: to whom its mail goes. */
+/** The page of one run in a browser: to whom its mail goes, and where the focus goes when its requests are answered. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
@@ -71,4 +71,23 @@ browserTest('the receiver of mail does not change while the user writes', async 
   await mailbox.getByRole('listitem').getByText('Where is the key?').waitFor();
   const params = { actor_id: `ann@${run.team_id}` };
   expect(await plane.client.call('listMail', { params, query: { run_id: run.run_id } })).toHaveLength(1);
+});
+
+browserTest('after an answer, the focus goes to the next request, and then to the heading', async () => {
+  const run = await startRun('asks', ['ann', 'bob', 'cid']);
+  for (const step_key of ['ann', 'bob', 'cid']) await ask(run, step_key);
+  const page = await openRun(run);
+  const isFocused = (step_key: string) => requestOf(page, step_key).and(page.locator(':focus')).waitFor();
+  const heading = page.locator('h1:focus');
+  await requestOf(page, 'ann').getByLabel('Answer').fill('Yes');
+  await requestOf(page, 'ann').getByRole('button', { name: 'Send answer' }).press('Enter');
+  await isFocused('bob');
+  // What the user types while somebody else answers must not answer the next request.
+  await requestOf(page, 'bob').getByLabel('Answer').fill('No');
+  await plane.client.call('resumeStep', { params: { ...run, step_key: 'bob' }, body: { input: 'Yes' } });
+  await heading.waitFor();
+  await requestOf(page, 'cid').getByLabel('Answer').fill('Yes');
+  await requestOf(page, 'cid').getByLabel('Answer').press('ControlOrMeta+Enter');
+  await requestOf(page, 'cid').waitFor({ state: 'detached' });
+  await heading.waitFor();
 });

@@ -63,11 +63,13 @@ export function CardFrame({
   const screen = useContext(CardScreenContext);
   useSettled(open, answered, screen);
   useCollapse(ref, open, screen === null);
+  const is_answered = useRef(answered);
+  is_answered.current = answered;
   // React runs this before it removes the card.
   useLayoutEffect(() => {
     const element = ref.current;
     return () => {
-      if (element?.contains(document.activeElement)) leaveCard(card);
+      if (element?.contains(document.activeElement)) leaveCard({ id: card, answered: is_answered.current });
     };
   }, [card]);
   return (

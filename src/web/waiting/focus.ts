@@ -33,16 +33,23 @@ export function nextOpenCard(container: ParentNode, after: Element): HTMLElement
   return cards.find((card) => card !== after && isAfter(card)) ?? cards.find((card) => card !== after);
 }
 
-/** The card that was removed while it had the focus. */
-let left_card: string | null = null;
-
-export function leaveCard(id: string): void {
-  left_card = id;
+/** A card that was removed while it had the focus. */
+interface LeftCard {
+  id: string;
+  /** By this user, here. */
+  answered: boolean;
 }
 
-/** Whether this card was removed while it had the focus, which nothing else has taken since. */
-export function takeLeftCard(id: string): boolean {
-  const is_left = left_card === id && document.activeElement === document.body;
-  if (left_card === id) left_card = null;
-  return is_left;
+let left_card: LeftCard | null = null;
+
+export function leaveCard(card: LeftCard): void {
+  left_card = card;
+}
+
+/** This card, if it was removed while it had the focus, which nothing else has taken since. */
+export function takeLeftCard(id: string): LeftCard | null {
+  const left = left_card;
+  if (left?.id !== id) return null;
+  left_card = null;
+  return document.activeElement === document.body ? left : null;
 }

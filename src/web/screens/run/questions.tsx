@@ -1,14 +1,16 @@
 /** What waits for the user in a run, at the top of its page. */
 import { useQuery } from '@tanstack/react-query';
-import { useRef } from 'react';
+import { type RefObject, useLayoutEffect, useRef } from 'react';
 import { type AgentRecord, agentsQuery } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { toReviewView } from '../../reviews/review-view.ts';
 import { useHandheld } from '../../ui/media.ts';
+import { focusHeading } from '../../ui/screen.tsx';
 import { CardKeysContext } from '../../waiting/card-frame.tsx';
 import { useCardKeys } from '../../waiting/card-keys.ts';
 import { CardLink } from '../../waiting/card-link.tsx';
+import { focusNextCard, OPEN_CARD, takeLeftCard } from '../../waiting/focus.ts';
 import { LazyQuestionCard, LazySignInCard } from '../../waiting/lazy.tsx';
 import { keyOf, type WaitingItem } from '../../waiting/queue.ts';
 
@@ -23,6 +25,7 @@ export function Questions({ items, team }: { items: readonly WaitingItem[]; team
   const cardKeys = useCardKeys(section);
   // The page itself says why the run waits, and resumes it.
   const shown = items.filter(({ kind }) => kind !== 'run');
+  useFocusAfterCard(section, shown);
   if (shown.length === 0) return null;
   return (
     <section ref={section} aria-label="Pending requests" className="flex flex-col gap-2">
@@ -45,6 +48,24 @@ export function Questions({ items, team }: { items: readonly WaitingItem[]; team
       {shown.length > SHOWN && <p className="text-muted">{shown.length - SHOWN} more pending.</p>}
     </section>
   );
+}
+
+/**
+ * A settled card is removed. If it had the focus, that moves on: after an answer by this user to the next card, otherwise, and
+ * after the last card, to the heading of the page.
+ */
+function useFocusAfterCard(section: RefObject<HTMLElement | null>, shown: readonly WaitingItem[]): void {
+  const before = useRef(shown);
+  useLayoutEffect(() => {
+    const left = before.current.map(({ id }) => takeLeftCard(id));
+    before.current = shown;
+    const at = left.findIndex((card) => card !== null);
+    if (at < 0) return;
+    const cards = left[at]!.answered ? section.current?.querySelectorAll<HTMLElement>(OPEN_CARD) : undefined;
+    const next = cards?.[at] ?? cards?.[0];
+    if (next) focusNextCard(next);
+    else focusHeading();
+  });
 }
 
 function Card({
