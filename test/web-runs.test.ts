@@ -1,4 +1,5 @@
-/** The list of the runs of all teams in a browser. */
+/** Runs in a browser: the list of the runs of all teams, and commands that come too late. */
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { clientLimits } from '../src/base/limits.ts';
 import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
@@ -107,4 +108,51 @@ longBrowserTest('the filter for runs that need the user finds those on older pag
   await page.getByRole('button', { name: /^Input required/ }).click();
   await row('Waits for long').waitFor();
   expect(errors).toEqual([]);
+});
+
+/** Opens the page of the run as root, with its own storage. */
+async function openRun({ team_id, run_id }: { team_id: string; run_id: string }): Promise<Page> {
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  return page;
+}
+
+/** A run of a new team whose only step belongs to a person. */
+async function startRun(name: string) {
+  const step = { step_key: 'title', member_id: 'dev' };
+  const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
+  const { id: team_id } = await plane.client.call('createTeam', { body: { name, spec } as never });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  return { team_id, run_id };
+}
+
+browserTest('an answer that comes too late is not taken as the answer to the next question', async () => {
+  const params = await startRun('late');
+  const ask = (reason: string) =>
+    plane.client.call('requireStepInput', { params: { ...params, step_key: 'title' }, body: { reason } });
+  await ask('Which title?');
+  const [mine, theirs] = await Promise.all([openRun(params), openRun(params)]);
+  const card = (page: Page, text: string) => page.getByRole('article').filter({ hasText: text });
+  const answer = async (page: Page, text: string) => {
+    await card(page, 'Which title?').getByLabel('Answer').fill(text);
+    await card(page, 'Which title?').getByRole('button', { name: 'Send answer' }).click();
+  };
+  const [is_sent, may_arrive] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await mine.route('**/steps/title/resume', async (route) => {
+    is_sent.resolve();
+    await may_arrive.promise;
+    await route.continue();
+  });
+  await answer(mine, 'Rain');
+  await is_sent.promise;
+  await answer(theirs, 'Snow');
+  await card(theirs, 'Which title?').waitFor({ state: 'detached' });
+  await ask('Print it?');
+  may_arrive.resolve();
+  await mine.getByText('Not sent: the question was already answered').first().waitFor();
+  // What was typed is not lost, but it is only sent if the user wants it as the answer to this question.
+  expect(await card(mine, 'Print it?').getByLabel('Answer').inputValue()).toBe('Rain');
+  const steps = await plane.client.call('listSteps', { params });
+  expect(steps).toMatchObject([{ status: 'input_required', error_text: 'Print it?', answer: 'Snow' }]);
 });

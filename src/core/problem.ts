@@ -290,6 +290,7 @@ export const problems = {
   grpcTargetRefused: fixed('invalid', 'grpc_target_refused', 'grpc_target address is not allowed'),
 
   taskChanged: fixed('conflict', 'task_changed', 'task changed concurrently; reload and retry'),
+  stepChanged: fixed('conflict', 'step_changed', 'step changed concurrently; reload and retry'),
   taskHasRun: fixed('conflict', 'task_has_run', 'task has an active run'),
   tooManyMessages: fixed('conflict', 'too_many_messages', 'too many messages in the conversation'),
   noLocalNode: fixed('conflict', 'no_local_node', 'this control plane runs no agents itself: choose a node'),

@@ -139,6 +139,10 @@ const reason = bounded(limits.team_text_chars_max).refine((text) => text.trim() 
   error: 'is required',
 });
 const output = z.object({ output: anyJson.optional() });
+const attempt = z.int().optional().meta({
+  description:
+    "The step's `attempt` that the sender knows. If the step is in another one now, the answer is 409 (`step_changed`).",
+});
 
 const ofTeam = '/api/teams/{team_id}/runs' as const;
 const one = `${ofTeam}/{run_id}` as const;
@@ -348,20 +352,20 @@ export const runRoutes = {
     path: `${step}/complete`,
     summary: 'Complete a step, with its output',
     description: 'The step must be ready, running or waiting for input. Its current attempt is stopped.',
-    body: output,
+    body: output.extend({ attempt }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
-    errors: [...stepErrors, 'stepStatus'],
+    errors: [...stepErrors, 'stepStatus', 'stepChanged'],
   }),
   failStep: route({
     ...common,
     path: `${step}/fail`,
     summary: 'Mark a step as failed',
     description: 'The step must be ready, running or waiting for input. It is not retried.',
-    body: z.object({ error_text: errorText }),
+    body: z.object({ error_text: errorText, attempt }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
-    errors: [...stepErrors, 'stepStatus', 'errorTextRequired'],
+    errors: [...stepErrors, 'stepStatus', 'stepChanged', 'errorTextRequired'],
   }),
   requireStepInput: route({
     ...common,
@@ -377,10 +381,16 @@ export const runRoutes = {
     path: `${step}/resume`,
     summary: 'Give a step the input that it waits for',
     description: 'An agent gets `input` in a new attempt; a member without an agent continues its attempt.',
-    body: z.object({ input: anyJson.optional() }),
+    body: z.object({
+      input: anyJson.optional(),
+      waiting_since: time.optional().meta({
+        description:
+          "The step's `waiting_since` with the question that `input` answers. If the step waits for something else now, the answer is 409 (`step_changed`).",
+      }),
+    }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
-    errors: [...stepErrors, 'stepStatus'],
+    errors: [...stepErrors, 'stepStatus', 'stepChanged'],
   }),
   followRun: route({
     method: 'GET',

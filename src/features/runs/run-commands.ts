@@ -2,6 +2,7 @@
  * Commands of people and agents to runs and steps. Each method applies the command and writes its audit record in the caller's
  * transaction. The caller must check the permission. A command has the id of its operation in the API.
  */
+import { rfc3339OrNull } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -12,7 +13,15 @@ import type { Audit } from '../audit/service.ts';
 import { memberKind, type StepSpec } from '../teams/rules/team.ts';
 import { agentsOfSteps } from './queries/assignments.ts';
 import { findRun, parseSpec, type RunRow, toRun } from './queries/runs.ts';
-import { countSteps, findStep, insertSteps, listRunSteps, toStep, updateStep } from './queries/steps.ts';
+import {
+  countSteps,
+  findStep,
+  insertSteps,
+  listRunSteps,
+  type StepRow,
+  toStep,
+  updateStep,
+} from './queries/steps.ts';
 import { findOpenRun } from './queries/tasks.ts';
 import { IllegalTransition, type RunCommand, type StepCommand } from './rules/graph.ts';
 import { isRunOver, type Run, type Step } from './rules/run.ts';
@@ -39,11 +48,15 @@ export type RunRequest =
   | { kind: 'completeRun'; output?: unknown }
   | Exclude<RunCommand, { kind: 'completeRun' }>;
 
-/** A command to a step as requested. `output` and `input`: any JSON value; absent if none exists. */
+/**
+ * A command to a step as requested. `output` and `input`: any JSON value; absent if none exists. `attempt` and `waiting_since`: of
+ * the step as the sender knows it; absent if the command applies to whatever the step does now.
+ */
 export type StepRequest =
-  | { kind: 'completeStep'; output?: unknown }
-  | { kind: 'resumeStep'; input?: unknown }
-  | Exclude<StepCommand, { kind: 'completeStep' | 'resumeStep' }>;
+  | { kind: 'completeStep'; output?: unknown; attempt?: number | undefined }
+  | { kind: 'failStep'; error_text: string; attempt?: number | undefined }
+  | { kind: 'resumeStep'; input?: unknown; waiting_since?: string | undefined }
+  | Exclude<StepCommand, { kind: 'completeStep' | 'failStep' | 'resumeStep' }>;
 
 const auditEvents = {
   completeRun: 'run_completed',
@@ -98,8 +111,8 @@ export class RunCommands {
   }
 
   /**
-   * Returns the step after the command. Throws `step not found`, `step is <status>` and `the outputs of the run are over
-   * 32 MiB`.
+   * Returns the step after the command. Throws `step not found`, `step is <status>`, `step changed concurrently; reload and
+   * retry`, and `the outputs of the run are over 32 MiB`.
    */
   async commandStep(
     tx: Tx,
@@ -127,6 +140,8 @@ export class RunCommands {
       if (!(error instanceof IllegalTransition)) throw error;
       throw new Problem('conflict', 'step_status', `step is ${error.status}`);
     }
+    // Only now, because the status of the step takes precedence. This rolls the command back.
+    if (isAboutOther(request, step)) throw problems.stepChanged();
     await this.#audit(tx, by, auditEvents[request.kind], run, { step_key });
     return requireStep(tx, run, step_key);
   }
@@ -170,6 +185,21 @@ export class RunCommands {
       ip,
       details: { run_id, team_id, number, ...step, actor_id, ...(operator && BY_OPERATOR) },
     });
+  }
+}
+
+/** Whether the command is about another attempt, or answers another question, than the step has now. */
+function isAboutOther(request: StepRequest, step: StepRow): boolean {
+  switch (request.kind) {
+    case 'completeStep':
+    case 'failStep':
+      return request.attempt !== undefined && request.attempt !== step.attempt;
+    case 'resumeStep': {
+      const { waiting_since } = request;
+      return waiting_since !== undefined && waiting_since !== rfc3339OrNull(step.waiting_since);
+    }
+    default:
+      return false;
   }
 }
 

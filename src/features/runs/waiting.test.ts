@@ -7,7 +7,15 @@ import { filesOf, type Reader } from '../../store/store.ts';
 import { committedCalls } from '../../testing/committed-calls.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { signIn } from '../../testing/sign-in.ts';
-import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
+import {
+  addRun,
+  applyEvent,
+  beginRun,
+  plainMember,
+  runOf,
+  specWith,
+  stepsOfRun,
+} from '../../testing/team-runs.ts';
 import { sqliteTest } from '../../testing/test-store.ts';
 import { listAgents } from '../agents/queries/agents.ts';
 import { AgentWaits } from '../agents/waiting.ts';
@@ -100,6 +108,48 @@ test('a step names who answered it and what, until it waits again or its run sta
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ answer: null, answered_by: null });
   // Nobody had asked.
   expect(await say({ kind: 'failStep', error_text: 'no' })).toMatchObject({ answered_by: null });
+});
+
+/** Sends a command to step `a` of the run as ANA does. */
+async function commandStep(run_id: string, request: StepRequest) {
+  const { team_id } = await runOf(fixture, run_id);
+  return fixture.runs.runs.commandStep(ANA, { team_id, run_id, step_key: 'a' }, request, null);
+}
+
+const step_changed = { kind: 'conflict', code: 'step_changed' };
+
+test('an answer to an earlier question is refused, and the step still waits', async () => {
+  const run_id = await begin();
+  const step = async () => (await stepsOfRun(fixture, run_id)).a!;
+  await command(run_id, 'a', question('Which title?'));
+  const { waiting_since } = (await waiting())[0]!;
+  const answer = (input: string, since: string) =>
+    commandStep(run_id, { kind: 'resumeStep', input, waiting_since: since });
+  await answer('Rain', waiting_since);
+  await fixture.advanceClock(1000);
+  // The status of the step takes precedence.
+  await expect(answer('Snow', waiting_since)).rejects.toThrow(/^step is (ready|running)$/);
+  await command(run_id, 'a', question('Print it?'));
+  const asked = await step();
+  await expect(answer('Snow', waiting_since)).rejects.toMatchObject(step_changed);
+  expect(await step()).toEqual(asked);
+  expect(asked).toMatchObject({ status: 'input_required', attempt: 2, answer: 'Rain', answered_by: null });
+  expect(await answer('Yes', asked.waiting_since!)).toMatchObject({ attempt: 3, answer: 'Yes' });
+});
+
+test('a result of an earlier attempt is refused, and the step continues', async () => {
+  const run_id = await begin();
+  await command(run_id, 'a', question('Which title?'));
+  await command(run_id, 'a', { kind: 'resumeStep' });
+  const { a } = await stepsOfRun(fixture, run_id);
+  expect(a!.attempt).toBe(2);
+  const complete = (attempt: number) => commandStep(run_id, { kind: 'completeStep', output: 1, attempt });
+  const fail = commandStep(run_id, { kind: 'failStep', error_text: 'no', attempt: 1 });
+  await expect(fail).rejects.toMatchObject(step_changed);
+  await expect(complete(1)).rejects.toMatchObject(step_changed);
+  expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ attempt: 2, output: null, ended_at: null });
+  expect(await complete(2)).toMatchObject({ status: 'completed', output: 1 });
+  await expect(complete(1)).rejects.toThrow('step is completed');
 });
 
 test('the agent’s record and the fleet feed say that its step waits, until it is answered', async () => {

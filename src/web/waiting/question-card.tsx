@@ -6,6 +6,7 @@ import { memo, useId } from 'react';
 import { escapeHidden } from '../../core/visible.ts';
 import { useAct } from '../api/act.ts';
 import { call } from '../api/client.ts';
+import { readAgainOnConflict } from '../api/conflict.ts';
 import { keys } from '../api/keys.ts';
 import type { AgentRecord, WaitingStepRecord } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
@@ -14,6 +15,7 @@ import { useOnline } from '../ui/online.ts';
 import { Ago } from '../ui/time.tsx';
 import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
+import { answerDraft, keepLateAnswer } from './late-answer.ts';
 import { questionOutcome, type SettledStep } from './question-outcome.ts';
 
 export interface QuestionCardProps {
@@ -77,8 +79,7 @@ export const QuestionCard = memo(function QuestionCard({
           <CardBar>
             <CommandForm
               command="resume"
-              // Not the answer to an earlier question of the step.
-              draft={`step-resume.${step.run_id}.${step.step_key}.${step.waiting_since}`}
+              draft={answerDraft(step)}
               busy={answer.isPending}
               error={answer.error}
               onSend={({ input }) => answer.mutateAsync(input)}
@@ -127,18 +128,27 @@ function RunLink({
   );
 }
 
-function useAnswer({ team_id, run_id, step_key }: WaitingStepRecord) {
+function useAnswer(step: WaitingStepRecord) {
   const queries = useQueryClient();
+  const { team_id, run_id, step_key, waiting_since } = step;
+  // The answer may change other steps and the run.
+  const changed = [keys.waiting_steps, keys.steps(run_id), keys.run(run_id)];
   return useAct(
-    (input: unknown, idempotency_key) =>
-      call('resumeStep', { params: { team_id, run_id, step_key }, body: { input }, idempotency_key }),
+    async (input: unknown, idempotency_key) => {
+      const params = { team_id, run_id, step_key };
+      const sent = call('resumeStep', { params, body: { input, waiting_since }, idempotency_key });
+      try {
+        return await readAgainOnConflict(queries, changed, sent);
+      } catch (error) {
+        keepLateAnswer(queries, step, error);
+        throw error;
+      }
+    },
     () => {
       queries.setQueryData<WaitingStepRecord[]>(keys.waiting_steps, (steps) =>
         steps?.filter((step) => step.run_id !== run_id || step.step_key !== step_key),
       );
-      // The answer may change other steps and the run.
-      for (const queryKey of [keys.waiting_steps, keys.steps(run_id), keys.run(run_id)])
-        void queries.invalidateQueries({ queryKey });
+      for (const queryKey of changed) void queries.invalidateQueries({ queryKey });
     },
   );
 }

@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
+import { readAgainOnConflict } from '../../api/conflict.ts';
 import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
@@ -31,7 +32,11 @@ const results: Record<StepCommand, string> = {
 
 const none: ReturnType<typeof stepCommands> = { main: [], more: [] };
 
-type Sending = { command: StepCommand } & CommandInput;
+type Sending = {
+  command: StepCommand;
+  /** The attempt of the step that the page shows. */
+  attempt: number;
+} & CommandInput;
 
 interface StepProps {
   run: RunRecord;
@@ -113,7 +118,7 @@ function StepCommands({ run, step, onUse }: StepProps) {
   const press = (command: StepCommand) => {
     act.reset();
     onUse();
-    if (command === 'start') act.mutate({ command });
+    if (command === 'start') act.mutate({ command, attempt: step.attempt });
     else setOpen(command);
   };
   return (
@@ -145,7 +150,7 @@ function StepCommands({ run, step, onUse }: StepProps) {
           draft={`step-${open}.${run.id}.${step.step_key}`}
           busy={act.isPending}
           error={act.error}
-          onSend={(input) => act.mutateAsync({ command: open, ...input })}
+          onSend={(input) => act.mutateAsync({ command: open, attempt: step.attempt, ...input })}
         />
       ) : (
         act.error && (
@@ -187,30 +192,36 @@ function CommandButtons({
 
 function useStepCommand(run: RunRecord, step: StepRecord, onDone: () => void) {
   const queries = useQueryClient();
+  // The command may change other steps and the run.
+  const changed = [keys.steps(run.id), keys.run(run.id)];
   return useAct(
-    (sending: Sending, idempotency_key) => send(run, step.step_key, sending, idempotency_key),
+    (sending: Sending, idempotency_key) =>
+      readAgainOnConflict(queries, changed, send(run, step.step_key, sending, idempotency_key)),
     (record, { command }) => {
       onDone();
       queries.setQueryData<StepRecord[]>(keys.steps(run.id), (steps) =>
         steps?.map((step) => (step.step_key === record.step_key ? record : step)),
       );
-      // The command may change other steps and the run.
-      void queries.invalidateQueries({ queryKey: keys.steps(run.id) });
-      void queries.invalidateQueries({ queryKey: keys.run(run.id) });
+      for (const queryKey of changed) void queries.invalidateQueries({ queryKey });
       showToast(`${record.step_key} ${results[command]}`);
     },
   );
 }
 
-function send(run: RunRecord, step_key: string, { command, ...value }: Sending, idempotency_key: string) {
+function send(
+  run: RunRecord,
+  step_key: string,
+  { command, attempt, ...value }: Sending,
+  idempotency_key: string,
+): Promise<StepRecord> {
   const params = { team_id: run.team_id, run_id: run.id, step_key };
   const { output, error_text = '' } = value;
   switch (command) {
     case 'start':
       return call('startStep', { params, idempotency_key });
     case 'complete':
-      return call('completeStep', { params, body: { output }, idempotency_key });
+      return call('completeStep', { params, body: { output, attempt }, idempotency_key });
     case 'fail':
-      return call('failStep', { params, body: { error_text }, idempotency_key });
+      return call('failStep', { params, body: { error_text, attempt }, idempotency_key });
   }
 }
