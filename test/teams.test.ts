@@ -326,6 +326,27 @@ describe('a run', () => {
     expect(await send('complete', { attempt: 1 })).toBe('200');
   });
 
+  test('is not restarted or resumed by somebody who does not know its current state', async () => {
+    const { at } = await begin([]);
+    const send = (command: string, body?: object) =>
+      answer('POST', `/api/teams/${at.team_id}/runs/${at.run_id}/${command}`, body);
+    const changed = '409 run changed concurrently; reload and retry';
+    const fail = () => root.call('failRun', { params: at, body: { error_text: 'no' } });
+    const { version } = await fail();
+    expect(await send('restart', { version })).toBe('200');
+    expect(await send('restart', { version })).toBe(changed);
+    expect(await send('resume', { version })).toBe('409 run is running');
+    await fail();
+    expect(await send('resume', { version })).toBe(changed);
+    expect(await send('restart', { version: 'last' })).toMatch(/^400 version /);
+    expect(await root.call('getRun', { params: at })).toMatchObject({ status: 'failed', attempt: 2 });
+    // Without a version, both apply to the run as it is.
+    expect(await send('resume')).toBe('200');
+    expect(await send('restart')).toBe('200');
+    await root.call('completeRun', { params: at, body: {} });
+    expect(await send('resume', { version })).toBe('409 completed run cannot be resumed; use restart');
+  });
+
   test('without steps waits until its leader ends it', async () => {
     const { at } = await begin([]);
     const run = await root.call('completeRun', { params: at, body: { output: [1, 2] } });

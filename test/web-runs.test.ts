@@ -156,3 +156,41 @@ browserTest('an answer that comes too late is not taken as the answer to the nex
   const steps = await plane.client.call('listSteps', { params });
   expect(steps).toMatchObject([{ status: 'input_required', error_text: 'Print it?', answer: 'Snow' }]);
 });
+
+browserTest(
+  'the click for Cancel run does not restart a run that has just ended, and neither does a stale page',
+  async () => {
+    const { team_id, run_id } = await startRun('again');
+    const of_step = { params: { team_id, run_id, step_key: 'title' } };
+    await plane.client.call('startStep', of_step);
+    const page = await openRun({ team_id, run_id });
+    await page.getByRole('button', { name: 'Cancel run…' }).waitFor();
+    // The second click of a double click, for example: it hits what takes the place of the button.
+    const clicked = page.evaluate(`new Promise((resolve) => {
+    new MutationObserver((_, observer) => {
+      const button = [...document.querySelectorAll('button')].find((one) => one.textContent === 'Restart run…');
+      if (!button) return;
+      observer.disconnect();
+      button.click();
+      resolve();
+    }).observe(document.body, { childList: true, subtree: true, characterData: true });
+  })`);
+    await plane.client.call('completeStep', { ...of_step, body: {} });
+    await clicked;
+    // As long as such clicks are ignored: `src/web/ui/replaced.ts`.
+    await page.waitForTimeout(450);
+    const get = () => plane.client.call('getRun', { params: { team_id, run_id } });
+    expect(await get()).toMatchObject({ status: 'completed', attempt: 1 });
+    const dialog = page.getByRole('dialog', { name: 'Restart run 1?' });
+    expect(await dialog.count()).toBe(0);
+    await page.getByRole('button', { name: 'Restart run…' }).click();
+    await dialog.waitFor();
+    // Somebody else is faster.
+    await plane.client.call('restartRun', { params: { team_id, run_id } });
+    await dialog.getByRole('button', { name: 'Restart run' }).click();
+    await dialog.getByText('run changed concurrently; reload and retry').waitFor();
+    expect(await get()).toMatchObject({ status: 'running', attempt: 2 });
+    await dialog.getByRole('button', { name: 'Keep as it is' }).click();
+    await page.getByRole('button', { name: 'Cancel run…' }).waitFor();
+  },
+);

@@ -255,6 +255,9 @@ longBrowserTest('a click anywhere in a row of a team or a run opens it', async (
   await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
 });
 
+/** Buttons of a run that have just replaced others take no clicks for a moment: `src/web/ui/replaced.ts`. */
+const untilUsable = (page: Page) => page.waitForTimeout(450);
+
 longBrowserTest(
   'a run without steps shows its members, and a person can fail, resume and cancel it',
   async () => {
@@ -275,7 +278,10 @@ longBrowserTest(
     await page.getByRole('button', { name: 'Fail', exact: true }).click();
     // Not in the dialog, which is about to close.
     await page.locator('#main').getByText('nobody came', { exact: true }).waitFor();
+    await untilUsable(page);
     await page.getByRole('button', { name: 'Resume run' }).click();
+    await page.getByRole('button', { name: 'Cancel run…' }).waitFor();
+    await untilUsable(page);
     await page.getByRole('button', { name: 'Cancel run…' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel run' }).click();
     await page.getByRole('heading', { level: 1 }).getByText('cancelled').waitFor();

@@ -336,6 +336,7 @@ export const problems = {
   teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),
   runBeingDeleted: fixed('conflict', 'run_being_deleted', 'run is being deleted'),
   runNotEnded: fixed('conflict', 'run_not_ended', 'run has not ended; cancel it first'),
+  runChanged: fixed('conflict', 'run_changed', 'run changed concurrently; reload and retry'),
   runCompleted: fixed('conflict', 'run_completed', 'completed run cannot be resumed; use restart'),
   stepExists: fixed('conflict', 'step_exists', 'step already exists for run'),
   tooManySteps: fixed('conflict', 'too_many_steps', 'run has too many steps'),

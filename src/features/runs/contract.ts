@@ -22,7 +22,7 @@ export const runRecord = z
     output: anyJson,
     error: z.string().nullable(),
     attempt: z.int().meta({ description: 'Incremented by a restart.' }),
-    version: z.int(),
+    version: z.int().meta({ description: 'Incremented by each change of the run or its steps.' }),
     attention: z.string().nullable().meta({
       description:
         'Why a person should look at the run although it continues; several reasons are separated by `; `.',
@@ -102,6 +102,7 @@ const waitingRun = z
     team_name: z.string(),
     run_id: id,
     run_number: z.int(),
+    version: z.int().meta({ description: 'The `version` of the run.' }),
     reason: z.string().meta({ description: 'Why it waits; the `error` of the run.' }),
     waiting_since: time,
   })
@@ -139,6 +140,12 @@ const reason = bounded(limits.team_text_chars_max).refine((text) => text.trim() 
   error: 'is required',
 });
 const output = z.object({ output: anyJson.optional() });
+const knownRun = z.object({
+  version: z.int().optional().meta({
+    description:
+      "The run's `version` that the sender knows. If the run has changed since, the answer is 409 (`run_changed`).",
+  }),
+});
 const attempt = z.int().optional().meta({
   description:
     "The step's `attempt` that the sender knows. If the step is in another one now, the answer is 409 (`step_changed`).",
@@ -250,8 +257,10 @@ export const runRoutes = {
     ...common,
     path: `${one}/resume`,
     summary: 'Continue a failed, cancelled or waiting run with the steps that did not complete',
+    body: knownRun,
+    unknown_fields: 'ignored',
     answers: runAnswer,
-    errors: [...runErrors, 'runStatus', 'runCompleted', 'taskHasRun', 'runBeingDeleted'],
+    errors: [...runErrors, 'runStatus', 'runChanged', 'runCompleted', 'taskHasRun', 'runBeingDeleted'],
   }),
   restartRun: route({
     ...common,
@@ -259,8 +268,10 @@ export const runRoutes = {
     summary: 'Start a run again from the beginning',
     description:
       'Starts its next attempt. Everything that the current attempt is doing is stopped, and steps that were added are removed.',
+    body: knownRun,
+    unknown_fields: 'ignored',
     answers: runAnswer,
-    errors: [...runErrors, 'taskHasRun', 'runBeingDeleted'],
+    errors: [...runErrors, 'runChanged', 'taskHasRun', 'runBeingDeleted'],
   }),
   completeRun: route({
     ...common,

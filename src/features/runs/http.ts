@@ -58,10 +58,10 @@ export function runHandlers(deps: {
     listRunMembers: ({ caller, params }) => runs.members(caller, params.run_id),
     cancelRun: ({ caller, params, idempotency_key }) =>
       runs.commandRun(caller, params, { kind: 'cancelRun' }, idempotency_key),
-    resumeRun: ({ caller, params, idempotency_key }) =>
-      runs.commandRun(caller, params, { kind: 'resumeRun' }, idempotency_key),
-    restartRun: ({ caller, params, idempotency_key }) =>
-      runs.commandRun(caller, params, { kind: 'restartRun' }, idempotency_key),
+    resumeRun: ({ caller, params, body, idempotency_key }) =>
+      runs.commandRun(caller, params, { kind: 'resumeRun', ...body }, idempotency_key),
+    restartRun: ({ caller, params, body, idempotency_key }) =>
+      runs.commandRun(caller, params, { kind: 'restartRun', ...body }, idempotency_key),
     completeRun: ({ caller, params, body, idempotency_key }) =>
       runs.commandRun(caller, params, { kind: 'completeRun', ...body }, idempotency_key),
     failRun: ({ caller, params, body, idempotency_key }) =>

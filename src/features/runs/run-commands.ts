@@ -43,10 +43,14 @@ export function toCommander({ user_id, ip, username }: Caller): Commander {
   return { user_id, ip, actor_id: humanActorId(username) };
 }
 
-/** A command to a run as requested. `output`: any JSON value; absent if none exists. */
+/**
+ * A command to a run as requested. `output`: any JSON value; absent if none exists. `version`: of the run as the sender knows it;
+ * absent if the command applies to the run as it is now.
+ */
 export type RunRequest =
   | { kind: 'completeRun'; output?: unknown }
-  | Exclude<RunCommand, { kind: 'completeRun' }>;
+  | { kind: 'resumeRun' | 'restartRun'; version?: number | undefined }
+  | Exclude<RunCommand, { kind: 'completeRun' | 'resumeRun' | 'restartRun' }>;
 
 /**
  * A command to a step as requested. `output` and `input`: any JSON value; absent if none exists. `attempt` and `waiting_since`: of
@@ -86,8 +90,8 @@ export class RunCommands {
   }
 
   /**
-   * Returns the run after the command. Throws `run is <status>`, `run is being deleted`, `task has an active run`, and its own
-   * error for resuming a completed run.
+   * Returns the run after the command. Throws `run is <status>`, `run changed concurrently; reload and retry`, `run is being
+   * deleted`, `task has an active run`, and its own error for resuming a completed run.
    */
   async commandRun(tx: Tx, run: RunRow, request: RunRequest, by: Commander): Promise<Run> {
     const reopens = isRunOver(run) && (request.kind === 'resumeRun' || request.kind === 'restartRun');
@@ -104,6 +108,8 @@ export class RunCommands {
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
       throw runStatusError(error);
     }
+    // Only now, because the status of the run takes precedence. This rolls the command back.
+    if ('version' in request && (request.version ?? run.version) !== run.version) throw problems.runChanged();
     if (reopens && (await findOpenRun(tx, run.task_num, { except_num: run.num })))
       throw problems.taskHasRun();
     await this.#audit(tx, by, auditEvents[request.kind], run);

@@ -61,7 +61,7 @@ test('the question of a step waits, also without an agent, and another wait is a
 test('a run waits, and another wait of it is another item', () => {
   const run = (minute: number) => ({
     ...{ team_id: 'team_1', team_name: 'shop', run_id: 'run_1', run_number: 1 },
-    ...{ reason: 'outcome unknown', waiting_since: at(minute) },
+    ...{ version: minute, reason: 'outcome unknown', waiting_since: at(minute) },
   });
   const [first, again] = list({ runs: [run(1), run(2)] });
   expect(first).toMatchObject({ kind: 'run', id: 'run_1', agent_id: null, open: true, since: at(1) });

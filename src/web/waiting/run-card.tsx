@@ -6,6 +6,7 @@ import { memo, useId } from 'react';
 import { escapeHidden } from '../../core/visible.ts';
 import { useAct } from '../api/act.ts';
 import { call } from '../api/client.ts';
+import { readAgainOnConflict } from '../api/conflict.ts';
 import { keys } from '../api/keys.ts';
 import { putResponse } from '../api/put-response.ts';
 import { runQuery, type WaitingRunRecord } from '../api/queries.ts';
@@ -62,7 +63,7 @@ export const RunCard = memo(function RunCard({ run, open, className }: RunCardPr
                 variant="primary"
                 busy={resume.isPending}
                 disabled={!online}
-                onClick={() => resume.mutate(undefined)}
+                onClick={() => resume.mutate(run.version)}
               >
                 {resume.isPending ? 'Resuming…' : 'Resume run'}
               </Button>
@@ -118,7 +119,10 @@ function RunLink({ run }: Pick<RunCardProps, 'run'>) {
 function useResume({ team_id, run_id }: WaitingRunRecord) {
   const queries = useQueryClient();
   return useAct(
-    (_: undefined, idempotency_key) => call('resumeRun', { params: { team_id, run_id }, idempotency_key }),
+    (version: number, idempotency_key) => {
+      const sent = call('resumeRun', { params: { team_id, run_id }, body: { version }, idempotency_key });
+      return readAgainOnConflict(queries, [keys.waiting_runs, keys.run(run_id)], sent);
+    },
     (run) => {
       putResponse(queries, { one: keys.run(run_id) }, run);
       queries.setQueryData<WaitingRunRecord[]>(keys.waiting_runs, (runs) =>

@@ -207,11 +207,11 @@ test('ls names what else waits for a person', async () => {
       items: [
         {
           ...{ team_id: 'team_1', team_name: 'site', run_id: 'run_2', run_number: 4, waiting_since: time },
-          reason: 'the leader has used its 20\nrounds',
+          ...{ version: 7, reason: 'the leader has used its 20\nrounds' },
         },
         {
           ...{ team_id: 'team_2', team_name: 'shop', run_id: 'run_3', run_number: 1, waiting_since: time },
-          reason: '',
+          ...{ version: 2, reason: '' },
         },
       ],
     }),

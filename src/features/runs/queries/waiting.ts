@@ -115,7 +115,7 @@ export function listWaitingRuns(
     .innerJoin('teams', 'teams.num', 'runs.team_num')
     .select(['teams.id as team_id', 'teams.name as team_name'])
     .select(['runs.id as run_id', 'runs.number as run_number'])
-    .select(['runs.num', 'runs.error', 'runs.waiting_since'])
+    .select(['runs.num', 'runs.version', 'runs.error', 'runs.waiting_since'])
     .orderBy('runs.waiting_since')
     .orderBy('runs.num');
   if (after !== undefined) {
@@ -129,9 +129,9 @@ export function listWaitingRuns(
 }
 
 export function toWaitingRun(row: WaitingRunRow): WaitingRun {
-  const { team_id, team_name, run_id, run_number, error, waiting_since } = row;
+  const { team_id, team_name, run_id, run_number, version, error, waiting_since } = row;
   return {
-    ...{ team_id, team_name, run_id, run_number, reason: error ?? '' },
+    ...{ team_id, team_name, run_id, run_number, version, reason: error ?? '' },
     waiting_since: rfc3339(waiting_since!),
   };
 }

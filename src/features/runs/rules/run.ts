@@ -106,6 +106,8 @@ export interface WaitingRun {
   team_name: string;
   run_id: string;
   run_number: number;
+  /** The version of the run. */
+  version: number;
   reason: string;
   waiting_since: string;
 }

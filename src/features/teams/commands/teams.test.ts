@@ -307,7 +307,7 @@ test('lists the runs that are waiting, but not at any step, with the command to 
   const waiting_since = new Date(Date.now() - 125_000).toISOString();
   const waiting = {
     ...{ team_id: 'team_1', team_name: 'site', run_id: 'run_1', run_number: 3, waiting_since },
-    reason: 'the leader has used its 20 rounds',
+    ...{ version: 7, reason: 'the leader has used its 20 rounds' },
   };
   await open({ listWaitingRuns: () => ({ items: [waiting] }) });
   expect((await cli(['runs', 'waiting'])).stdout).toMatch(

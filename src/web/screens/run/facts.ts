@@ -51,6 +51,11 @@ export function countQuestions(steps: readonly Pick<StepRecord, 'status'>[]): nu
   return steps.filter(({ status }) => status === 'input_required').length;
 }
 
+/** Whether a restart of the run repeats a step. */
+export function hasStarted(steps: readonly Pick<StepRecord, 'attempt'>[]): boolean {
+  return steps.some(({ attempt }) => attempt > 0);
+}
+
 export type StepCommand = 'start' | 'complete' | 'fail';
 
 /** The commands that a step accepts now. `main`: those that its member cannot give itself. */

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
+import { readAgainOnConflict } from '../../api/conflict.ts';
 import { keys } from '../../api/keys.ts';
 import { putResponse } from '../../api/put-response.ts';
 import type { RunRecord } from '../../api/queries.ts';
@@ -10,18 +11,20 @@ import { Button } from '../../ui/button.tsx';
 import { CommandForm } from '../../ui/command-form.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
+import { useReplacedGuard } from '../../ui/replaced.ts';
 import { ScreenActionError } from '../../ui/screen-action-error.tsx';
 import { ActionError } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import type { CommandInput } from '../../ui/values.ts';
-import { type RunCommand, runCommands } from './facts.ts';
+import { countQuestions, hasStarted, type RunCommand, runCommands, type StepRecord } from './facts.ts';
 
+/** Of buttons; followed by `…` if the command has a dialog. */
 const labels: Record<RunCommand, string> = {
-  cancel: 'Cancel run…',
+  cancel: 'Cancel run',
   resume: 'Resume run',
   restart: 'Restart run',
-  complete: 'Complete run…',
-  fail: 'Fail run…',
+  complete: 'Complete run',
+  fail: 'Fail run',
 };
 const busy_labels: Record<RunCommand, string> = {
   cancel: 'Cancelling…',
@@ -31,40 +34,29 @@ const busy_labels: Record<RunCommand, string> = {
   fail: 'Failing…',
 };
 
-type Sending = { command: RunCommand } & CommandInput;
+/** `version`: of the run that the user has seen, if the command continues it. */
+type Sending = { command: RunCommand; version?: number } & CommandInput;
 
-interface RunButtonsProps {
-  run: RunRecord;
-  /** How many of its steps wait for an answer. */
-  questions: number;
-  ready: boolean;
-}
-
-export function RunButtons({ run, questions, ready }: RunButtonsProps) {
-  const queries = useQueryClient();
+export function RunButtons({ run, steps }: { run: RunRecord; steps: readonly StepRecord[] }) {
   const online = useOnline();
-  const [confirming, setConfirming] = useState<RunCommand | null>(null);
-  const act = useAct(
-    (sending: Sending, idempotency_key) => send(run, sending, idempotency_key),
-    (record, { command }) => {
-      setConfirming(null);
-      putResponse(queries, { one: keys.run(run.id) }, record);
-      void queries.invalidateQueries({ queryKey: keys.steps(run.id) });
-      void queries.invalidateQueries({ queryKey: keys.runs(run.team_id) });
-      if (command === 'resume') showToast(`Run ${run.number} resumed`);
-      if (command === 'restart') showToast(`Run ${run.number} restarted`);
-    },
-  );
+  const [shown, setShown] = useState<Sending | null>(null);
+  const act = useRunCommand(run, () => setShown(null));
   const busy = act.isPending ? act.variables.command : null;
-  // Which commands apply depends on the steps.
-  const commands = ready ? runCommands(run, { questions }) : [];
+  const commands = runCommands(run, { questions: countQuestions(steps) });
+  const hasDialog = (command: RunCommand) =>
+    command === 'restart' ? hasStarted(steps) : command !== 'resume';
+  // *Restart run* takes the place of *Cancel run* when the run ends.
+  const guard = useReplacedGuard(commands.join(), busy !== null);
   const press = (command: RunCommand) => {
     act.reset();
-    if (command === 'complete' || command === 'fail' || command === 'cancel') setConfirming(command);
-    else act.mutate({ command });
+    const continues = command === 'resume' || command === 'restart';
+    const sending = { command, ...(continues && { version: run.version }) };
+    if (hasDialog(command)) setShown(sending);
+    else act.mutate(sending);
   };
+  const confirming = shown?.command ?? null;
   const close = () => {
-    setConfirming(null);
+    setShown(null);
     // The dialog has shown its error.
     if (act.isError) act.reset();
   };
@@ -84,19 +76,23 @@ export function RunButtons({ run, questions, ready }: RunButtonsProps) {
           busy={busy === command}
           disabled={busy !== null || !online}
           title={online ? undefined : 'You are offline'}
-          onClick={() => press(command)}
+          onClick={guard(() => press(command))}
         >
-          {busy === command ? busy_labels[command] : labels[command]}
+          {busy === command ? busy_labels[command] : `${labels[command]}${hasDialog(command) ? '…' : ''}`}
         </Button>
       ))}
-      <CancelDialog
-        number={run.number}
-        open={confirming === 'cancel'}
-        busy={busy === 'cancel'}
-        error={act.error}
-        onClose={close}
-        onCancel={() => act.mutate({ command: 'cancel' })}
-      />
+      {(['cancel', 'restart'] as const).map((command) => (
+        <ConfirmDialog
+          key={command}
+          command={command}
+          number={run.number}
+          open={confirming === command}
+          busy={busy === command}
+          error={act.error}
+          onClose={close}
+          onConfirm={() => act.mutate(shown!)}
+        />
+      ))}
       <Dialog
         open={confirming === 'complete' || confirming === 'fail'}
         onClose={close}
@@ -115,34 +111,45 @@ export function RunButtons({ run, questions, ready }: RunButtonsProps) {
   );
 }
 
-function CancelDialog({
+const confirmations = {
+  cancel: {
+    description:
+      'This stops its running steps. You can resume it later from the steps that did not complete.',
+    keep: 'Keep running',
+  },
+  restart: {
+    description:
+      'This runs all of its steps again, also those that completed, and discards their outputs. Steps that were added to the run are removed.',
+    keep: 'Keep as it is',
+  },
+} as const;
+
+function ConfirmDialog({
+  command,
   number,
   open,
   busy,
   error,
   onClose,
-  onCancel,
+  onConfirm,
 }: {
+  command: keyof typeof confirmations;
   number: number;
   open: boolean;
   busy: boolean;
   error: unknown;
   onClose: () => void;
-  onCancel: () => void;
+  onConfirm: () => void;
 }) {
+  const { description, keep } = confirmations[command];
   return (
-    <Dialog
-      open={open}
-      onClose={onClose}
-      title={`Cancel run ${number}?`}
-      description="This stops its running steps. You can resume it later from the steps that did not complete."
-    >
+    <Dialog open={open} onClose={onClose} title={`${labels[command]} ${number}?`} description={description}>
       <div className="flex flex-col gap-3">
         <ActionError error={error} />
         <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Keep running</Button>
-          <Button variant="danger" busy={busy} onClick={onCancel}>
-            {busy ? 'Cancelling…' : 'Cancel run'}
+          <Button onClick={onClose}>{keep}</Button>
+          <Button variant="danger" busy={busy} onClick={onConfirm}>
+            {busy ? busy_labels[command] : labels[command]}
           </Button>
         </div>
       </div>
@@ -150,16 +157,37 @@ function CancelDialog({
   );
 }
 
-function send({ team_id, id: run_id }: RunRecord, { command, ...input }: Sending, idempotency_key: string) {
+function useRunCommand(run: RunRecord, onDone: () => void) {
+  const queries = useQueryClient();
+  const changed = [keys.run(run.id), keys.steps(run.id)];
+  return useAct(
+    (sending: Sending, idempotency_key) =>
+      readAgainOnConflict(queries, changed, send(run, sending, idempotency_key)),
+    (record, { command }) => {
+      onDone();
+      putResponse(queries, { one: keys.run(run.id) }, record);
+      void queries.invalidateQueries({ queryKey: keys.steps(run.id) });
+      void queries.invalidateQueries({ queryKey: keys.runs(run.team_id) });
+      if (command === 'resume') showToast(`Run ${run.number} resumed`);
+      if (command === 'restart') showToast(`Run ${run.number} restarted`);
+    },
+  );
+}
+
+function send(
+  { team_id, id: run_id }: RunRecord,
+  { command, version, ...input }: Sending,
+  idempotency_key: string,
+): Promise<RunRecord> {
   const params = { team_id, run_id };
   const { output, error_text = '' } = input;
   switch (command) {
     case 'cancel':
       return call('cancelRun', { params, idempotency_key });
     case 'resume':
-      return call('resumeRun', { params, idempotency_key });
+      return call('resumeRun', { params, body: { version }, idempotency_key });
     case 'restart':
-      return call('restartRun', { params, idempotency_key });
+      return call('restartRun', { params, body: { version }, idempotency_key });
     case 'complete':
       return call('completeRun', { params, body: { output }, idempotency_key });
     case 'fail':

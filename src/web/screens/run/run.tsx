@@ -18,7 +18,6 @@ import { useWaiting } from '../../waiting/use-waiting.ts';
 import { useAddStepDialog } from './add-step.tsx';
 import { RunChanges } from './changes.tsx';
 import {
-  countQuestions,
   likelyStep,
   type MembersRecord,
   type ShownStepRecord,
@@ -121,7 +120,8 @@ function RunScreen({ run, error }: { run: RunRecord; error: unknown }) {
       heading={
         <Heading {...{ run, team_name }} needs_you={waiting.length > 0} waits_for={waitedFor(shown)} />
       }
-      actions={<RunButtons run={run} questions={countQuestions(steps)} ready={read.data !== undefined} />}
+      // Which commands apply depends on the steps.
+      actions={read.data && <RunButtons run={run} steps={read.data} />}
     >
       <Deleted what="run" error={error} />
       <Page width="full" className="gap-3!">
