@@ -885,7 +885,7 @@ browserTest('the second click of a double click on Stop does not start the agent
         const again = find(${JSON.stringify(second)});
         if (!again) return;
         observer.disconnect();
-        again.click();
+        again.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 2 }));
         requestAnimationFrame(() => requestAnimationFrame(resolve));
       }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
       find(${JSON.stringify(first)}).click();

@@ -91,7 +91,7 @@ async function openApprovals(more = '', options: { token?: string; screen?: 'pho
 
 const waiting = (page: Page) => page.getByRole('list', { name: 'Waiting' });
 const card = (page: Page, title: string) => waiting(page).getByRole('article').filter({ hasText: title });
-/** A card that has just appeared or got the focus takes no answers for a moment: `src/web/waiting/focus.ts`. */
+/** A card that has just appeared, moved or got the focus takes no answers for a moment: `src/web/waiting/focus.ts`, `ui/moved-rows.ts`. */
 const untilRead = (page: Page) => page.waitForTimeout(450);
 const get = (review: Review) => plane.client.call('getReview', { params: { review_id: review.id } });
 
@@ -217,6 +217,7 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
   await page.getByRole('button', { name: 'Reject and send' }).click();
   await card(page, 'Your message was not sent').getByText('Keep the version').waitFor();
   expect(await prompts(late)).not.toContain('Keep the version');
+  await untilRead(page);
   await page.getByRole('button', { name: 'Send it as a prompt' }).click();
   await expect.poll(() => prompts(late), SOON).toContain('Keep the version');
   await page.unroute('**/respond');

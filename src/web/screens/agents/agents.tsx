@@ -23,6 +23,7 @@ import { Button, buttonClass, floatingClass, IconButton } from '../../ui/button.
 import { pillClass } from '../../ui/chip.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
+import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
@@ -111,7 +112,7 @@ export function Agents() {
             <NoMatch agents={agents} search={search} />
           ) : (
             // On phones, the button for a new agent must not cover what is last.
-            <div className="max-md:pb-20">
+            <div ref={guardMovedRows} className="max-md:pb-20">
               <Groups {...{ groups, waiting, unread, run_names }} />
               <ListNote
                 rows={agents.length}

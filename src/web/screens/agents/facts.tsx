@@ -238,8 +238,7 @@ function StartOrStop({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
   // The restart of a failed agent is cancelled in the menu: here, its *Restart* stays.
   const stops = agent.status === 'running';
-  const place = `row of ${agent.id}`;
-  const guard = useReplacedGuard(stops ? 'stop' : 'start', act.isPending, { place });
+  const guard = useReplacedGuard(stops ? 'stop' : 'start', act.isPending);
   if (stops) {
     return (
       <IconButton

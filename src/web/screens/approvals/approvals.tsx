@@ -7,6 +7,7 @@ import { keys } from '../../api/keys.ts';
 import { type AgentRecord, elicitationQuery, type ReviewRecord } from '../../api/queries.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { useHandheld } from '../../ui/media.ts';
+import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty } from '../../ui/states.tsx';
@@ -131,25 +132,22 @@ function ItemList({
   );
   const viewFor = useReviewViews();
   const { selected, toggle, clear } = useSelection();
-  const list = useRef<HTMLUListElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const cardKeys = useCardKeys(list);
   useLinked(list, linked, shown);
   const open = shown.filter((item) => item.open);
+  const has_queue = useStaysTrue(open.length > 0);
   const reviews = open.filter((item) => item.kind === 'permission').map(viewFor);
   return (
     <>
       <ActingAlone agents={names.agents} />
-      {is_gone && (
-        <p role="status" className="max-w-page px-3 pt-3 text-muted md:px-4">
-          The request in this link no longer waits for an answer.
-        </p>
-      )}
+      {is_gone && <Gone />}
       {open.length === 0 && <NoneShown items={items} />}
       {is_handheld ? (
         <PhoneQueue items={open} agents={names.agents} />
       ) : (
-        <div className="flex min-w-0">
-          {open.length > 1 && (
+        <div ref={list} className="flex min-w-0">
+          {has_queue && (
             <QueueList
               items={open}
               agents={names.agents}
@@ -159,12 +157,12 @@ function ItemList({
           )}
           <CardKeysContext value={cardKeys}>
             <ul
-              ref={list}
+              ref={guardMovedRows}
               aria-label="Waiting"
               className="flex min-w-0 max-w-page flex-1 flex-col gap-3 p-3 md:px-4"
             >
               {shown.map((item) => (
-                <li key={keyOf(item)} className="flex min-w-0 items-start gap-2">
+                <li key={keyOf(item)} data-row={keyOf(item)} className="flex min-w-0 items-start gap-2">
                   {reviews.length > 1 && item.kind === 'permission' && (
                     <input
                       type="checkbox"
@@ -184,10 +182,18 @@ function ItemList({
       )}
       <AnswerMany reviews={reviews.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
       <div className="flex">
-        {open.length > 1 && !is_handheld && <div className="hidden w-80 shrink-0 min-[68.75rem]:block" />}
+        {has_queue && !is_handheld && <div className="hidden w-80 shrink-0 min-[68.75rem]:block" />}
         <RecentDecisions items={recent} last_day={answeredInLastDay(items, Date.now())} names={names} />
       </div>
     </>
+  );
+}
+
+function Gone() {
+  return (
+    <p role="status" className="max-w-page px-3 pt-3 text-muted md:px-4">
+      The request in this link no longer waits for an answer.
+    </p>
   );
 }
 
@@ -219,6 +225,13 @@ function RecentDecisions({
       </ul>
     </section>
   );
+}
+
+/** Whether it has ever been true. The column of the queue stays, so that cards do not move sideways under the pointer. */
+function useStaysTrue(now: boolean): boolean {
+  const [ever, setEver] = useState(now);
+  if (now && !ever) setEver(true);
+  return ever || now;
 }
 
 /** The ids of the reviews that are selected for a common answer. */
@@ -309,7 +322,7 @@ function useSeen(items: readonly WaitingItem[], linked: string | undefined): Rea
 
 /** The item in the page's URL gets the focus once, when it is loaded. */
 function useLinked(
-  list: RefObject<HTMLUListElement | null>,
+  list: RefObject<HTMLElement | null>,
   linked: string | undefined,
   shown: readonly WaitingItem[],
 ): void {

@@ -4,6 +4,7 @@ import { ChevronRight, TriangleAlert } from 'lucide-react';
 import type { RefObject } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
+import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { ShortAgo } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { focusCard } from '../../waiting/focus.ts';
@@ -18,7 +19,7 @@ export function QueueList({
 }: {
   items: readonly WaitingItem[];
   agents: readonly AgentRecord[];
-  /** The list of the cards. */
+  /** Contains the cards. */
   cards: RefObject<HTMLElement | null>;
   /** The reviews that are answered together; null if there is only one. */
   selection: { selected: ReadonlySet<string>; toggle: (id: string) => void } | null;
@@ -32,10 +33,11 @@ export function QueueList({
       aria-label="Queue"
       className="sticky top-0 hidden max-h-[calc(100dvh-6rem)] w-80 shrink-0 flex-col self-start overflow-y-auto border-line border-r min-[68.75rem]:flex"
     >
-      <ul>
+      <ul ref={guardMovedRows}>
         {items.map((item) => (
           <li
             key={keyOf(item)}
+            data-row={keyOf(item)}
             className="flex items-center gap-2 border-line border-b px-3 hover:bg-surface"
           >
             {selection && (

@@ -10,6 +10,7 @@ import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { unlessSent, useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
+import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
@@ -39,7 +40,7 @@ export function Mail() {
             </Empty>
           ) : (
             <>
-              <ol>
+              <ol ref={guardMovedRows}>
                 {messages.toReversed().map((message) => (
                   <Message key={message.id} message={message} />
                 ))}
@@ -94,7 +95,7 @@ function Message({ message }: { message: MailRecord }) {
   const [replies, setReplies] = useState(false);
   const from = actorName(from_actor_id);
   return (
-    <li data-row className="flex min-w-0 flex-col gap-1 border-line border-b px-3 py-2 md:px-4">
+    <li data-row={id} className="flex min-w-0 flex-col gap-1 border-line border-b px-3 py-2 md:px-4">
       <p className="flex flex-wrap items-center gap-x-2">
         <b className="max-w-60 truncate font-medium" title={from_actor_id}>
           {from}

@@ -1,0 +1,126 @@
+/** Lists that change while somebody is about to press a button in them. */
+import { fileURLToPath } from 'node:url';
+import type { Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
+
+/** Generous, for slow machines. */
+const SOON = { timeout: 30_000 };
+const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+let plane: TestPlane;
+const browser = sharedBrowser();
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(async () => {
+  await plane.close();
+});
+
+async function openPage(path: string): Promise<{ page: Page; posts: string[] }> {
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(plane.url + path);
+  const posts: string[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST') posts.push(new URL(request.url()).pathname);
+  });
+  return { page, posts };
+}
+
+/** Clicks as a mouse does, as soon as the button has moved. */
+const clickWhenMoved = (button: Locator): Promise<void> =>
+  button.evaluate(async (element) => {
+    const { requestAnimationFrame, MouseEvent } = element.ownerDocument.defaultView!;
+    const { top } = element.getBoundingClientRect();
+    while (Math.abs(element.getBoundingClientRect().top - top) < 20)
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+    element.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+  });
+/** The row is at its place for long enough, unless the machine is slow: `src/web/ui/moved-rows.ts`. */
+const untilSteady = (page: Page) => page.waitForTimeout(600);
+/** Presses the button until a request is sent. */
+const press = (button: Locator, isSent: () => boolean) =>
+  expect
+    .poll(
+      async () => {
+        if (!isSent()) await button.click({ timeout: 1_000 }).catch(() => {});
+        return isSent();
+      },
+      { ...SOON, interval: 600 },
+    )
+    .toBe(true);
+
+async function requestReview(title: string): Promise<string> {
+  const options = [
+    { optionId: 'once', name: 'Allow once', kind: 'allow_once' },
+    { optionId: 'no', name: 'Reject', kind: 'reject_once' },
+  ];
+  const toolCall = { toolCallId: title, title, kind: 'execute' };
+  const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([[{ toolCall, options }]])];
+  const { id } = await plane.agent(argv, { name: title, protocol: 'acp', prompt: 'Go on' });
+  const query = { agent_id: id };
+  const read = async () => (await plane.client.call('listReviews', { query })) as never as { id: string }[];
+  await expect.poll(async () => (await read()).length, SOON).toBe(1);
+  return (await read())[0]!.id;
+}
+
+browserTest('requests that arrive or are answered elsewhere put no button under the pointer', async () => {
+  const first = await requestReview('first thing');
+  const { page, posts } = await openPage('/approvals');
+  const buttonOf = (title: string) =>
+    page.getByRole('article').filter({ hasText: title }).getByRole('button', { name: 'Allow once' });
+  await buttonOf('first thing').waitFor();
+  const before = await buttonOf('first thing').boundingBox();
+  const second = await requestReview('second thing');
+  await buttonOf('second thing').waitFor();
+  const now = await buttonOf('first thing').boundingBox();
+  expect(now!.x).toBe(before!.x);
+
+  await untilSteady(page);
+  const clicked = clickWhenMoved(buttonOf('second thing'));
+  await plane.client.call('respondReview', { params: { review_id: first }, body: { option_id: 'no' } });
+  await clicked;
+  await untilSteady(page);
+  expect(posts).toEqual([]);
+  await press(buttonOf('second thing'), () => posts.length > 0);
+  expect(posts).toEqual([`/api/permission-reviews/${second}/respond`]);
+});
+
+browserTest('a click on Stop in a row that has just moved is ignored', async () => {
+  const above = await plane.agent('exec sleep 600', { name: 'above' });
+  const below = await plane.agent('exec sleep 600', { name: 'below' });
+  const { page, posts } = await openPage('/agents');
+  const stop = page.getByRole('button', { name: 'Stop below' });
+  await stop.waitFor({ state: 'attached' });
+  await untilSteady(page);
+  const clicked = clickWhenMoved(stop);
+  // The agent that has started last comes first.
+  await plane.client.call('restartAgent', { params: { agent_id: above.id } });
+  await clicked;
+  await untilSteady(page);
+  expect(posts).toEqual([]);
+  await press(stop, () => posts.length > 0);
+  expect(posts).toEqual([`/api/agents/${below.id}/stop`]);
+});
+
+browserTest('the second click of a double click on Acknowledge acknowledges no other message', async () => {
+  const spec = { members: [{ member_id: 'ann', executor: 'human' }], steps: [] };
+  const { id: team_id } = await plane.client.call('createTeam', { body: { name: 'mail', spec } as never });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  const mail = { run_id, from_actor_id: `ann@${team_id}`, to_actor_id: `user:${ROOT.username}` };
+  for (const text of ['older', 'newer'])
+    await plane.client.call('sendMail', { body: { ...mail, payload: { text } } });
+  const { page, posts } = await openPage('/mail');
+  const buttonOf = (text: string) =>
+    page.locator('[data-row]').filter({ hasText: text }).getByRole('button', { name: 'Acknowledge' });
+  await buttonOf('older').waitFor();
+  await untilSteady(page);
+  const clicked = clickWhenMoved(buttonOf('older'));
+  await press(buttonOf('newer'), () => posts.length > 0);
+  await clicked;
+  await untilSteady(page);
+  expect(posts).toHaveLength(1);
+  await press(buttonOf('older'), () => posts.length > 1);
+  expect(posts).toHaveLength(2);
+});
