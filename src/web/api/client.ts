@@ -49,15 +49,17 @@ export async function open<Op extends OperationId>(operation: Op, args: CallArgs
 }
 
 async function guarded<T>(request: () => Promise<T>): Promise<T> {
-  const token = session.get()?.token;
+  const before = session.get();
   try {
     return await request();
   } catch (error) {
-    if (token === undefined || !endsSession(error)) throw error;
+    if (!before || !endsSession(error)) throw error;
+    const { token, user } = before;
     // Another tab may have renewed the token meanwhile. The server rejected the old one before doing anything.
     if (session.reload()?.token === token) await renewing(async () => {});
-    const now = session.reload()?.token;
-    if (now !== undefined && now !== token) return request();
+    const now = session.reload();
+    // Never as another user, who may have signed in there.
+    if (now && now.token !== token && now.user.id === user.id) return request();
     session.end(token);
     throw error;
   }
