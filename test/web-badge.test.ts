@@ -92,6 +92,26 @@ browserTest(
   },
 );
 
+browserTest('a line says that lists may be out of date while the stream of changes is lost', async () => {
+  const { page } = await browser.open(plane);
+  await signIn(page, plane, { origin });
+  await page.goto(`${origin}/approvals`);
+  await page.getByText('No approvals are waiting.').waitFor();
+  const line = page.getByRole('status').filter({ hasText: 'out of date' });
+  expect(await line.count()).toBe(0);
+  proxy.hold('down', 'up');
+  proxy.cut();
+  await line.waitFor();
+  expect(await line.textContent()).toMatch(
+    /^Lists may be out of date: no connection since \d{1,2}:\d\d( [AP]M)?\.$/,
+  );
+  // No agent is selected.
+  const badge = page.locator('[data-badge]:visible');
+  expect(await badge.textContent()).toBe('Online · SSE idle');
+  proxy.release();
+  await line.waitFor({ state: 'detached' });
+});
+
 longBrowserTest(
   'twenty lost connections within ten thousand lines leave no gap and no duplicate',
   { timeout: 180_000 },

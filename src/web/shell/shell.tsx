@@ -25,6 +25,7 @@ import { linkedId } from '../waiting/queue.ts';
 import { useWaiting } from '../waiting/use-waiting.ts';
 import { Count, NavLink, usePlaceLink } from './nav-link.tsx';
 import { OpenPalette } from './open-palette.ts';
+import { OutOfDate } from './out-of-date.tsx';
 import { Palette } from './palette.tsx';
 import { Renewal } from './renewal.tsx';
 import { Shortcuts } from './shortcuts.tsx';
@@ -83,6 +84,7 @@ function Frame() {
         <OpenPalette value={openPalette}>
           <Outlet />
         </OpenPalette>
+        <OutOfDate />
       </main>
       {!in_agent && !fills_screen && <BottomBar places={allowed} waiting={waiting} />}
       <Palette open={palette} onOpen={setPalette} places={allowed} />
