@@ -12,6 +12,11 @@ export const bounds = {
   fleet_batches_unacked_max: 8,
   /** Delay before the stream of changes is tried again after an error that seemed permanent. */
   fleet_retry_ms: 30_000,
+  /**
+   * After this much silence of the stream of changes, by the clock, a page that is shown replaces all connections: they may
+   * have died while the machine was asleep, when timers stop. A missed heartbeat and a margin.
+   */
+  overdue_ms: 40_000,
   /** A worker that has not replied by then is replaced with a hub in the page. */
   worker_hello_ms: 5_000,
   /** While the browser is offline: the pause between questions to the service, and how long an answer may take. */

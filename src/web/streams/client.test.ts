@@ -154,6 +154,39 @@ describe('retry delays', () => {
   });
 });
 
+describe('after the machine was asleep', () => {
+  // Timers stop, and the connections are dead.
+  const sleep = (ms: number) => vi.setSystemTime(Date.now() + ms);
+
+  const wakeUps: [string, (page: StreamClient) => void][] = [
+    ['is shown', (page) => page.setVisible(true)],
+    ['notices that its timer was late', (page) => page.ping()],
+  ];
+  test.each(wakeUps)('every connection is replaced when the page %s', async (_, wakeUp) => {
+    const { plane, page } = open();
+    note(page, 'a');
+    plane.change();
+    await pass();
+    const before = plane.requests.length;
+    sleep(60_000);
+    wakeUp(page);
+    await pass(1_100);
+    expect(plane.requests.slice(before).sort()).toEqual(['agents/a/events?after=0', 'events#1']);
+  });
+
+  test('connections that hear from the plane stay open while the page is hidden and shown again', async () => {
+    const { plane, page } = open();
+    page.setVisible(false);
+    plane.change();
+    await pass(30_000);
+    plane.change();
+    await pass(30_000);
+    page.setVisible(true);
+    await pass(1_100);
+    expect(plane.requests).toEqual(['events']);
+  });
+});
+
 test('a page continues with another hub from its position', async () => {
   const { plane, page } = open();
   const { seen } = note(page, 'a');

@@ -4,6 +4,7 @@
  */
 import type { Frame, StreamState } from '../../client/client.ts';
 import { type BadgeInput, type BadgeView, idleBadge, refreshOfferedAt, step, toView } from './badge.ts';
+import { bounds } from './bounds.ts';
 import type { ToClient, ToHub } from './messages.ts';
 
 /** A connection to the hub. */
@@ -60,6 +61,7 @@ export class StreamClient {
   #snapshot: StreamsState;
   #offering: ReturnType<typeof setTimeout> | undefined;
   #last_id = 0;
+  #pinged_at = Date.now();
 
   constructor(options: StreamClientOptions) {
     this.#options = options;
@@ -124,14 +126,18 @@ export class StreamClient {
     if (online) this.#post({ type: 'reconnect', renew: true });
   }
 
-  /** Streams that wait for their next attempt retry within a second. */
+  /** Streams that wait for their next attempt retry within a second, and connections that seem to be dead are replaced. */
   reconnect(): void {
     this.#post({ type: 'reconnect', renew: false });
   }
 
-  /** Reports that this page is still open, for browsers without locks. */
+  /** Call it every `ping_ms`. Reports that this page is still open, for browsers without locks. */
   ping(): void {
     this.#post({ type: 'visible', visible: this.#is_visible });
+    const elapsed_ms = Date.now() - this.#pinged_at;
+    this.#pinged_at += elapsed_ms;
+    // The timer was late: the machine was asleep.
+    if (elapsed_ms >= 2 * bounds.ping_ms) this.reconnect();
   }
 
   /** Connects to a hub, and continues each subscription from its position. */

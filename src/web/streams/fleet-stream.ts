@@ -49,12 +49,19 @@ export class FleetStream {
     for (const reader of this.#options.readers()) reader.deliver(frames);
   });
   #state: StreamState = 'connecting';
+  /** By the clock of the machine, unlike timers, which stop while it is asleep. */
+  #heard_at = Date.now();
   /** A broken connection would resume where it broke. */
   #has_position = false;
 
   constructor(options: FleetStreamOptions) {
     this.#options = options;
     void this.#read();
+  }
+
+  /** A heartbeat is missing. */
+  get is_overdue(): boolean {
+    return Date.now() - this.#heard_at > bounds.overdue_ms;
   }
 
   /** Sends the current state to a new page. */
@@ -83,6 +90,7 @@ export class FleetStream {
         { signal },
         { onState, reconnect_signal: this.#reconnect_signal },
       )) {
+        this.#heard_at = Date.now();
         this.#has_position ||= frame.id !== null;
         if (frame.data.type === 'error' && frame.data.code === 'reset') this.#reload();
         else if (frame.data.type !== 'heartbeat') this.#batches.add(frame);
@@ -109,6 +117,7 @@ export class FleetStream {
   #setState(state: StreamState): void {
     if (this.#stop.signal.aborted) return;
     this.#state = state;
+    if (state === 'connected') this.#heard_at = Date.now();
     for (const { post } of this.#options.readers()) post({ type: 'fleet_state', state });
     if (state === 'connected' && !this.#has_position) this.#reload();
   }

@@ -138,7 +138,8 @@ export class StreamHub {
     });
   }
 
-  #reconnect(renew: boolean): void {
+  #reconnect(always_renew: boolean): void {
+    const renew = always_renew || this.#fleet?.is_overdue === true;
     this.#fleet?.reconnect(renew);
     for (const stream of this.#streams.values()) stream.reconnect(renew);
   }

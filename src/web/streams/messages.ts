@@ -17,6 +17,7 @@ export type ToHub =
   | { type: 'unsubscribe'; subscription: number }
   /** Acknowledges a batch; null: a batch of changes. */
   | { type: 'ack'; subscription: number | null }
+  /** Streams that wait retry within a second. `renew`: open connections are replaced even if they seem to be alive. */
   | { type: 'reconnect'; renew: boolean };
 
 export type ToClient =
