@@ -69,6 +69,8 @@ export class FleetStream {
     this.#batches.flush();
     post({ type: 'fleet_state', state: this.#state });
     if (this.#state === 'connected') post({ type: 'reload' });
+    // What it missed may be older than the position from which the stream continues.
+    else this.#has_position = false;
   }
 
   reconnect(renew: boolean): void {

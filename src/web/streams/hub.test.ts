@@ -385,6 +385,22 @@ describe('changes', () => {
     expect(page.of('changes').flatMap(({ frames }) => frames)).toHaveLength(2);
   });
 
+  test('a page that joins while the stream reconnects reloads its lists once it is connected', async () => {
+    const { plane, hub } = open();
+    new FakePage(hub);
+    plane.change();
+    await pass();
+    plane.is_down = true;
+    plane.cut();
+    await pass();
+    // As after the back/forward cache: it has lists, but missed changes before those that the stream has read.
+    const page = new FakePage(hub);
+    plane.is_down = false;
+    await pass(1_100);
+    expect(page.of('fleet_state').at(-1)).toMatchObject({ state: 'connected' });
+    expect(page.of('reload')).toHaveLength(1);
+  });
+
   test('a page that acknowledges nothing delays no other page, and reloads its lists', async () => {
     const { plane, hub } = open();
     const [stuck, other] = [new FakePage(hub), new FakePage(hub)];
