@@ -1,4 +1,5 @@
-import type { Query } from '@tanstack/react-query';
+import type { Query, QueryClient } from '@tanstack/react-query';
+import type { CacheKey } from '../feature.ts';
 
 /**
  * Calls a function as soon as the result of the query's fetch in progress is in the cache: before any other event, so that it
@@ -7,4 +8,12 @@ import type { Query } from '@tanstack/react-query';
 export function afterFetch(query: Query | undefined, then: () => void): void {
   // The query waits for the same promise, and registered first.
   query?.promise?.then(then, () => {});
+}
+
+/** Reads a query again: after its fetch in progress, if there is one, whose result may be older than what has changed. */
+export function readAfterFetch(queries: QueryClient, queryKey: CacheKey): void {
+  const read = () => void queries.invalidateQueries({ queryKey, exact: true });
+  const query = queries.getQueryCache().find({ queryKey, exact: true });
+  if (query?.state.fetchStatus === 'fetching') afterFetch(query, read);
+  else read();
 }

@@ -4,7 +4,7 @@
  */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Frame } from '../../client/client.ts';
-import { afterFetch } from './after-fetch.ts';
+import { readAfterFetch } from './after-fetch.ts';
 import { keys } from './keys.ts';
 
 const queryKey = keys.waiting_runs;
@@ -14,10 +14,7 @@ export function applyToWaitingRuns(queries: QueryClient, { event, data }: Frame)
   if (!record) return;
   const query = queries.getQueryCache().find({ queryKey, exact: true });
   if (!query || !mayChange(queries, event, record)) return;
-  // The result of a fetch in progress may be older than the frame.
-  if (query.state.fetchStatus === 'fetching')
-    afterFetch(query, () => void queries.invalidateQueries({ queryKey }));
-  else void queries.invalidateQueries({ queryKey });
+  readAfterFetch(queries, queryKey);
 }
 
 function mayChange(queries: QueryClient, event: string, record: Record<string, unknown>): boolean {

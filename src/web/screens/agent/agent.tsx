@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Navigate, Outlet, useNavigate, useParams } from '@tanstack/react-router';
 import { Archive, CloudOff } from 'lucide-react';
 import { createContext, use, useEffect, useRef, useState } from 'react';
+import { readAfterFetch } from '../../api/after-fetch.ts';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery, teamsQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
@@ -189,9 +190,13 @@ function useNeighborKeys(agent_id: string): void {
 function useChanges({ id, status, activity, stale_since }: AgentRecord): number {
   const queries = useQueryClient();
   const { data } = useQuery({ ...changesQuery(id), enabled: !stale_since });
+  const is_open = useRef(false);
   // biome-ignore lint/correctness/useExhaustiveDependencies: read again when one of these changes
   useEffect(() => {
-    void queries.invalidateQueries({ queryKey: keys.changes(id) }, { cancelRefetch: false });
+    if (is_open.current) readAfterFetch(queries, keys.changes(id));
+    // The page may have just begun to read them.
+    else void queries.invalidateQueries({ queryKey: keys.changes(id) }, { cancelRefetch: false });
+    is_open.current = true;
   }, [queries, id, status, activity]);
   return data?.files.length ?? 0;
 }
