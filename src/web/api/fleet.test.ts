@@ -59,6 +59,33 @@ test('a page keeps a record that is deleted, with an error, and does not ask for
   expect(observer.getCurrentResult()).toMatchObject({ data: { asked: 1 }, error: { kind: 'not_found' } });
 });
 
+test('an answer that arrives after the deletion of its record does not undo it', async () => {
+  const answers = [Promise.resolve(run('a', 1)), Promise.withResolvers<Row>()] as const;
+  const fetches = [answers[0], answers[1].promise];
+  const observer = new QueryObserver<Row>(queries, {
+    queryKey: ['run', 'a'],
+    queryFn: () => fetches.shift()!,
+  });
+  onTestFinished(observer.subscribe(() => {}));
+  await settled();
+  void observer.refetch();
+  applyFrame(queries, frame({ id: 'a', team_id: 'tea_1', deleted: true }));
+  answers[1].resolve(run('a', 1));
+  await settled();
+  expect(observer.getCurrentResult()).toMatchObject({ data: { id: 'a' }, error: { kind: 'not_found' } });
+});
+
+test('nodes that change during the first fetch of their list are read again', async () => {
+  const first = Promise.withResolvers<string>();
+  const answers = [first.promise, Promise.resolve('new')];
+  const observer = new QueryObserver(queries, { queryKey: ['nodes'], queryFn: () => answers.shift()! });
+  onTestFinished(observer.subscribe(() => {}));
+  applyFrame(queries, { id: '1', event: 'node', data: { record: { id: 'gpu' } } } as never);
+  first.resolve('old');
+  await settled();
+  expect(observer.getCurrentResult().data).toBe('new');
+});
+
 test('a change that arrives while a list is fetched is not lost', async () => {
   queries.setQueryData(KEY, [run('a', 1), run('c', 1)]);
   const { answer, done } = startFetch();

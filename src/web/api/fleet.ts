@@ -36,7 +36,7 @@ export function applyFrame(queries: QueryClient, frame: Frame): void {
   applyToWaitingRuns(queries, frame);
   applyToWaitingSteps(queries, frame);
   applyToAllRuns(queries, frame);
-  for (const key of refetched[frame.event] ?? []) void queries.invalidateQueries({ queryKey: key });
+  for (const key of refetched[frame.event] ?? []) invalidate(queries, key);
   const place = places[frame.event]?.(record);
   if (!place) return;
   const { list, one, id } = place;
@@ -45,7 +45,9 @@ export function applyFrame(queries: QueryClient, frame: Frame): void {
   const query = queries.getQueryCache().find({ queryKey: one, exact: true });
   if (record.deleted && query?.isActive()) {
     // The page that shows the record keeps it, with an error: without it, the page would ask for it whenever it renders.
-    query.setState({ status: 'error', error: new Problem('not_found', 'not_found', '') });
+    put(queries, one, () =>
+      query.setState({ status: 'error', error: new Problem('not_found', 'not_found', '') }),
+    );
   } else if (record.deleted) queries.removeQueries({ queryKey: one });
   else {
     put(queries, one, () =>
@@ -82,16 +84,21 @@ function put(queries: QueryClient, queryKey: CacheKey, change: () => void): void
   change();
 }
 
-/**
- * Reads everything again, because changes may have been missed. A query whose first answer is still on its way is read again
- * after it: that answer may be older than the beginning of the stream, and the query client would not repeat the request.
- */
+/** Reads everything again, because changes may have been missed. */
 export function readAgain(queries: QueryClient): void {
-  for (const query of queries.getQueryCache().findAll({ fetchStatus: 'fetching' })) {
+  invalidate(queries, []);
+}
+
+/**
+ * Reads what begins with the key again. A query whose first answer is still on its way is read again after it: that answer may
+ * be older than the change, and the query client would not repeat the request.
+ */
+function invalidate(queries: QueryClient, queryKey: CacheKey): void {
+  for (const query of queries.getQueryCache().findAll({ queryKey, fetchStatus: 'fetching' })) {
     if (query.state.data !== undefined) continue;
     afterFetch(query, () => void queries.invalidateQueries({ queryKey: query.queryKey, exact: true }));
   }
-  void queries.invalidateQueries();
+  void queries.invalidateQueries({ queryKey });
 }
 
 /** Lists are newest first, as in the API; a list of steps keeps its order. */
