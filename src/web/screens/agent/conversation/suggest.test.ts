@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findFileWord, suggestCommands, suggestFiles } from './suggest.ts';
+import { chosenAt, findFileWord, suggestCommands, suggestFiles } from './suggest.ts';
 
 test('suggests commands only while the user types the name of a command', () => {
   const commands = ['plan', 'explain', 'clear'].map((name) => ({ name, description: name }));
@@ -33,4 +33,12 @@ test('a chosen file replaces the typed word, and the caret is after it', () => {
   });
   expect(spaced).toMatchObject({ label: 'a la carte.md', note: '', text: 'see @"a la carte.md" now' });
   expect(others).toEqual([]);
+});
+
+test('the file to which the user has moved stays chosen when later results move it', () => {
+  const options = (...paths: string[]) => suggestFiles('@', 1, { from: 0, word: '' }, paths);
+  expect(chosenAt(options('a', 'b'), null)).toBe(0);
+  expect(chosenAt(options('a', 'b'), 'b')).toBe(1);
+  expect(chosenAt(options('c', 'a', 'b'), 'b')).toBe(2);
+  expect(chosenAt(options('c', 'a'), 'b')).toBe(0);
 });

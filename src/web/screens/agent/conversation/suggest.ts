@@ -10,6 +10,16 @@ export interface Suggestion {
   caret: number;
 }
 
+/**
+ * The position of the option to which the user has moved, also after later results have moved it. The first one if there is none.
+ */
+export function chosenAt(options: readonly Suggestion[], key: string | null): number {
+  return Math.max(
+    0,
+    options.findIndex((option) => option.key === key),
+  );
+}
+
 /** Commands that start with the text, then those that contain it. Empty: the text is not a command. */
 export function suggestCommands(text: string, commands: readonly AvailableCommand[]): Suggestion[] {
   const [, written] = /^\/(\S*)$/.exec(text) ?? [];

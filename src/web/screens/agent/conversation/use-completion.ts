@@ -1,7 +1,7 @@
 /** Suggestions at the caret of the prompt field: commands of the agent, and files. */
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 import { type KeyboardEvent, useLayoutEffect, useRef, useState } from 'react';
-import type { Suggestion } from './suggest.ts';
+import { chosenAt, type Suggestion } from './suggest.ts';
 import { useSuggestions } from './suggestions.tsx';
 
 export type Completion = ReturnType<typeof useCompletion>;
@@ -16,10 +16,12 @@ export function useCompletion(
   const ref = useRef<HTMLTextAreaElement>(null);
   // Null: no suggestions, because the field is not being edited or the user has closed the list.
   const [caret, setCaret] = useState<number | null>(null);
-  const [at, setAt] = useState(0);
+  /** The key of the option to which the user has moved. */
+  const [key, setKey] = useState<string | null>(null);
   const suggestions = useSuggestions(agent_id, commands, text, caret);
   const options = suggestions?.options ?? [];
-  const chosen = Math.min(at, options.length - 1);
+  const chosen = chosenAt(options, key);
+  const move = (by: number) => setKey(options.at((chosen + by) % options.length)!.key);
   const moved = useRef<number | null>(null);
   useLayoutEffect(() => {
     if (moved.current === null) return;
@@ -29,14 +31,14 @@ export function useCompletion(
   const choose = (item: Suggestion) => {
     setText(item.text);
     setCaret(null);
-    setAt(0);
+    setKey(null);
     moved.current = item.caret;
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (!suggestions) return;
     const steps: Record<string, () => void> = {
-      ArrowDown: () => setAt((chosen + 1) % options.length),
-      ArrowUp: () => setAt((chosen - 1 + options.length) % options.length),
+      ArrowDown: () => move(1),
+      ArrowUp: () => move(-1),
       Enter: () => choose(options[chosen]!),
       Tab: () => choose(options[chosen]!),
       Escape: () => setCaret(null),
@@ -52,7 +54,7 @@ export function useCompletion(
     onChange: ({ target }: { target: HTMLTextAreaElement }) => {
       setText(target.value);
       setCaret(target.selectionStart);
-      setAt(0);
+      setKey(null);
     },
     onSelect: ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => {
       if (caret !== null) setCaret(currentTarget.selectionStart);
@@ -69,7 +71,7 @@ export function useCompletion(
     const added = char === '@' && /\S$/.test(before) ? ` ${char}` : char;
     setText(before + added + text.slice(char === '/' ? 0 : box.selectionEnd));
     setCaret(at + added.length);
-    setAt(0);
+    setKey(null);
     moved.current = at + added.length;
   };
   return { suggestions, chosen, choose, onKeyDown, field, write };
