@@ -302,28 +302,28 @@ describe('a run', () => {
     expect(await statuses()).toEqual(['ready', 'pending', 'completed']);
   });
 
-  test('takes no answer to an earlier question of a step, and no result of another attempt', async () => {
+  test('takes no answer to an earlier question of a step, and no result of an earlier start', async () => {
     const { at } = await begin([{ step_key: 'a' }]);
     const of_step = { params: { ...at, step_key: 'a' } };
     const send = (command: string, body: object) =>
       answer('POST', `/api/teams/${at.team_id}/runs/${at.run_id}/steps/a/${command}`, body);
     const ask = (reason: string) => root.call('requireStepInput', { ...of_step, body: { reason } });
-    await root.call('startStep', of_step);
+    const { started_at } = await root.call('startStep', of_step);
     const { waiting_since } = await ask('Which title?');
     expect(await send('resume', { input: 'Rain', waiting_since })).toBe('200');
     expect(await send('resume', { input: 'Rain', waiting_since })).toBe('409 step is running');
     await ask('Print it?');
     const changed = '409 step changed concurrently; reload and retry';
     expect(await send('resume', { input: 'Snow', waiting_since })).toBe(changed);
-    expect(await send('complete', { attempt: 0 })).toBe(changed);
-    expect(await send('fail', { error_text: 'no', attempt: 2 })).toBe(changed);
+    expect(await send('complete', { started_at: null })).toBe(changed);
+    expect(await send('fail', { error_text: 'no', started_at: '2026-01-01T00:00:00.000Z' })).toBe(changed);
     expect(await send('resume', { waiting_since: 'yesterday' })).toMatch(/^400 waiting_since /);
-    expect(await send('complete', { attempt: 'first' })).toMatch(/^400 attempt /);
+    expect(await send('complete', { started_at: 'first' })).toMatch(/^400 started_at /);
     const [step] = await root.call('listSteps', { params: at });
     expect(step).toMatchObject({ status: 'input_required', error_text: 'Print it?', answer: 'Rain' });
     // Without these fields, a command is about whatever the step does now.
     expect(await send('resume', { input: 'Yes' })).toBe('200');
-    expect(await send('complete', { attempt: 1 })).toBe('200');
+    expect(await send('complete', { started_at })).toBe('200');
   });
 
   test('is not restarted or resumed by somebody who does not know its current state', async () => {

@@ -146,9 +146,9 @@ const knownRun = z.object({
       "The run's `version` that the sender knows. If the run has changed since, the answer is 409 (`run_changed`).",
   }),
 });
-const attempt = z.int().optional().meta({
+const started_at = time.nullable().optional().meta({
   description:
-    "The step's `attempt` that the sender knows. If the step is in another one now, the answer is 409 (`step_changed`).",
+    "The step's `started_at` that the sender knows. If the step has been reset or started again since, the answer is 409 (`step_changed`).",
 });
 
 const ofTeam = '/api/teams/{team_id}/runs' as const;
@@ -363,7 +363,7 @@ export const runRoutes = {
     path: `${step}/complete`,
     summary: 'Complete a step, with its output',
     description: 'The step must be ready, running or waiting for input. Its current attempt is stopped.',
-    body: output.extend({ attempt }),
+    body: output.extend({ started_at }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
     errors: [...stepErrors, 'stepStatus', 'stepChanged'],
@@ -373,7 +373,7 @@ export const runRoutes = {
     path: `${step}/fail`,
     summary: 'Mark a step as failed',
     description: 'The step must be ready, running or waiting for input. It is not retried.',
-    body: z.object({ error_text: errorText, attempt }),
+    body: z.object({ error_text: errorText, started_at }),
     unknown_fields: 'ignored',
     answers: stepAnswer,
     errors: [...stepErrors, 'stepStatus', 'stepChanged', 'errorTextRequired'],

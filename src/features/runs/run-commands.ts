@@ -53,12 +53,12 @@ export type RunRequest =
   | Exclude<RunCommand, { kind: 'completeRun' | 'resumeRun' | 'restartRun' }>;
 
 /**
- * A command to a step as requested. `output` and `input`: any JSON value; absent if none exists. `attempt` and `waiting_since`: of
- * the step as the sender knows it; absent if the command applies to whatever the step does now.
+ * A command to a step as requested. `output` and `input`: any JSON value; absent if none exists. `started_at` and `waiting_since`:
+ * of the step as the sender knows it; absent if the command applies to whatever the step does now.
  */
 export type StepRequest =
-  | { kind: 'completeStep'; output?: unknown; attempt?: number | undefined }
-  | { kind: 'failStep'; error_text: string; attempt?: number | undefined }
+  | { kind: 'completeStep'; output?: unknown; started_at?: string | null | undefined }
+  | { kind: 'failStep'; error_text: string; started_at?: string | null | undefined }
   | { kind: 'resumeStep'; input?: unknown; waiting_since?: string | undefined }
   | Exclude<StepCommand, { kind: 'completeStep' | 'failStep' | 'resumeStep' }>;
 
@@ -194,19 +194,21 @@ export class RunCommands {
   }
 }
 
-/** Whether the command is about another attempt, or answers another question, than the step has now. */
+/** Whether the command is about an earlier start of the step, or answers another question, than the step has now. */
 function isAboutOther(request: StepRequest, step: StepRow): boolean {
   switch (request.kind) {
     case 'completeStep':
     case 'failStep':
-      return request.attempt !== undefined && request.attempt !== step.attempt;
-    case 'resumeStep': {
-      const { waiting_since } = request;
-      return waiting_since !== undefined && waiting_since !== rfc3339OrNull(step.waiting_since);
-    }
+      return isOther(request.started_at, step.started_at);
+    case 'resumeStep':
+      return isOther(request.waiting_since, step.waiting_since);
     default:
       return false;
   }
+}
+
+function isOther(known: string | null | undefined, now: number | null): boolean {
+  return known !== undefined && known !== rfc3339OrNull(now);
 }
 
 /** All steps, in the order in which they were defined or added. */

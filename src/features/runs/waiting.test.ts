@@ -22,6 +22,7 @@ import { AgentWaits } from '../agents/waiting.ts';
 import { findRun } from './queries/runs.ts';
 import { listWaitingRuns, listWaitingSteps } from './queries/waiting.ts';
 import type { RunCommand, StepCommand } from './rules/graph.ts';
+import type { Step } from './rules/run.ts';
 import type { StepRequest } from './run-commands.ts';
 
 let fixture: FeaturesFixture;
@@ -137,19 +138,24 @@ test('an answer to an earlier question is refused, and the step still waits', as
   expect(await answer('Yes', asked.waiting_since!)).toMatchObject({ attempt: 3, answer: 'Yes' });
 });
 
-test('a result of an earlier attempt is refused, and the step continues', async () => {
+test('a result of an earlier start is refused, and the step continues', async () => {
   const run_id = await begin();
-  await command(run_id, 'a', question('Which title?'));
-  await command(run_id, 'a', { kind: 'resumeStep' });
-  const { a } = await stepsOfRun(fixture, run_id);
-  expect(a!.attempt).toBe(2);
-  const complete = (attempt: number) => commandStep(run_id, { kind: 'completeStep', output: 1, attempt });
-  const fail = commandStep(run_id, { kind: 'failStep', error_text: 'no', attempt: 1 });
-  await expect(fail).rejects.toMatchObject(step_changed);
-  await expect(complete(1)).rejects.toMatchObject(step_changed);
-  expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ attempt: 2, output: null, ended_at: null });
-  expect(await complete(2)).toMatchObject({ status: 'completed', output: 1 });
-  await expect(complete(1)).rejects.toThrow('step is completed');
+  const get = async () => (await stepsOfRun(fixture, run_id)).a!;
+  const complete = ({ started_at }: Step) =>
+    commandStep(run_id, { kind: 'completeStep', output: 1, started_at });
+  const fail = ({ started_at }: Step) =>
+    commandStep(run_id, { kind: 'failStep', error_text: 'no', started_at });
+  const first = await get();
+  await fixture.advanceClock(1);
+  await commandRun(run_id, { kind: 'restartRun' });
+  await expect(complete(first)).rejects.toMatchObject(step_changed);
+  await vi.waitFor(async () => expect((await get()).status).toBe('running'), SOON);
+  await expect(complete(first)).rejects.toMatchObject(step_changed);
+  await expect(fail(first)).rejects.toMatchObject(step_changed);
+  const second = await get();
+  expect(second).toMatchObject({ status: 'running', output: null, ended_at: null });
+  expect(await complete(second)).toMatchObject({ status: 'completed', output: 1 });
+  await expect(complete(first)).rejects.toThrow('step is completed');
 });
 
 test('the agent’s record and the fleet feed say that its step waits, until it is answered', async () => {

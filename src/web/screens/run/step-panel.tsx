@@ -34,8 +34,8 @@ const none: ReturnType<typeof stepCommands> = { main: [], more: [] };
 
 type Sending = {
   command: StepCommand;
-  /** The attempt of the step that the page shows. */
-  attempt: number;
+  /** Of the step that the page shows. */
+  started_at: string | null;
 } & CommandInput;
 
 interface StepProps {
@@ -118,7 +118,7 @@ function StepCommands({ run, step, onUse }: StepProps) {
   const press = (command: StepCommand) => {
     act.reset();
     onUse();
-    if (command === 'start') act.mutate({ command, attempt: step.attempt });
+    if (command === 'start') act.mutate({ command, started_at: step.started_at });
     else setOpen(command);
   };
   return (
@@ -150,7 +150,7 @@ function StepCommands({ run, step, onUse }: StepProps) {
           draft={`step-${open}.${run.id}.${step.step_key}`}
           busy={act.isPending}
           error={act.error}
-          onSend={(input) => act.mutateAsync({ command: open, attempt: step.attempt, ...input })}
+          onSend={(input) => act.mutateAsync({ command: open, started_at: step.started_at, ...input })}
         />
       ) : (
         act.error && (
@@ -211,7 +211,7 @@ function useStepCommand(run: RunRecord, step: StepRecord, onDone: () => void) {
 function send(
   run: RunRecord,
   step_key: string,
-  { command, attempt, ...value }: Sending,
+  { command, started_at, ...value }: Sending,
   idempotency_key: string,
 ): Promise<StepRecord> {
   const params = { team_id: run.team_id, run_id: run.id, step_key };
@@ -220,8 +220,8 @@ function send(
     case 'start':
       return call('startStep', { params, idempotency_key });
     case 'complete':
-      return call('completeStep', { params, body: { output, attempt }, idempotency_key });
+      return call('completeStep', { params, body: { output, started_at }, idempotency_key });
     case 'fail':
-      return call('failStep', { params, body: { error_text, attempt }, idempotency_key });
+      return call('failStep', { params, body: { error_text, started_at }, idempotency_key });
   }
 }
