@@ -16,7 +16,7 @@ export function noSpace(): Problem {
   return storeProblem(code, message);
 }
 
-/** Whether the database cannot be used at the moment. Damage may affect only some of its rows. */
+/** Whether the database does not answer. Damage may affect only some of its rows, and lack of space only what needs more. */
 export function isOutage(error: unknown): boolean {
-  return error instanceof Problem && error.is_of_store && error.code !== storageDamaged().code;
+  return error instanceof Problem && error.is_of_store && error.code === storageFailed().code;
 }

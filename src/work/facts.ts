@@ -8,8 +8,8 @@
  * facts with the same ref, which stay in the table. A timer keeps the id of the first one. When it fires, the consumer is called
  * with them again.
  *
- * A program reads only the kinds that it knows, and moves only its own cursors. A fact is deleted once every
- * cursor of its kind has passed it. So an older program leaves kinds and consumers that it does not know to the newer program
+ * A program reads only the kinds that it knows, and moves only its own cursors. A fact is deleted once every cursor of its kind has
+ * passed it, and no timer is set for it or for an earlier one with the same ref. So an older program leaves kinds and consumers that it does not know to the newer program
  * that does. That one handles them when it starts, before facts that were recorded later, but after those that the older
  * program has already handled. What no program claims is deleted after `limits.unknown_facts_kept_ms`.
  */
@@ -145,16 +145,11 @@ interface Consumer {
   hopeless_id: number | null;
 }
 
-const failure_options: FailureOptions = {
-  first_pause_ms: limits.fact_retry_ms,
-  pause_ms_max: limits.fact_retry_ms,
-  text: 'cannot handle a fact; trying again',
-};
-
 export class Facts {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #failure_options: FailureOptions;
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -169,15 +164,21 @@ export class Facts {
   #failure: Failure | undefined;
   /** Consumers that handle their next fact alone, because one of them failed. */
   #suspects: Consumer[] = [];
-  /** The refs of the timers for facts that were passed without being handled. */
+  /** The refs of the timers for facts that were passed without being handled, also by consumers that this program does not know. */
   readonly #held = new Set<string>();
   /** Whether a transaction may have been committed without this process knowing, so that `#held` may lack refs. */
   #held_is_stale = true;
 
-  constructor(options: { store: Store; clock: Clock; log: Logger }) {
+  /** `retry_ms`: delay before a failed handler runs again. */
+  constructor(options: { store: Store; clock: Clock; log: Logger; retry_ms?: number }) {
+    const { retry_ms = limits.fact_retry_ms } = options;
     this.#store = options.store;
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#failure_options = {
+      ...{ first_pause_ms: retry_ms, pause_ms_max: retry_ms },
+      text: 'cannot handle a fact; trying again',
+    };
   }
 
   /** Records a fact in the caller's transaction. Consumers handle it after the commit. */
@@ -187,8 +188,8 @@ export class Facts {
   }
 
   /**
-   * Starts the consumers. Their names permanently identify their cursors, so they must not change. A fact is deleted
-   * once all consumers of its kind have passed it, so all of them must be registered here.
+   * Starts the consumers. Their names permanently identify their cursors, so they must not change. All of them
+   * must be registered here, because facts that all known consumers have passed may be deleted.
    */
   async open(handlers: Record<string, FactHandlers>): Promise<void> {
     this.#consumers = await this.#store.write((tx) => this.#register(tx, handlers));
@@ -270,13 +271,13 @@ export class Facts {
         const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, turn, settled)));
         this.#failure = undefined;
         for (const consumer of turn.consumers) consumer.failure = undefined;
-        const wait_ms = ready.length === consumers.length ? undefined : limits.fact_retry_ms;
+        const wait_ms = ready.length === consumers.length ? undefined : this.#failure_options.pause_ms_max;
         if (!more && !suspect) await this.#wake.wait(waitAfter(settled, wait_ms), signal);
       } catch (error) {
         this.#held_is_stale = true;
         if (this.#handling) this.#failed(this.#handling, error);
         else {
-          this.#failure = nextFailure(this.#failure, error, failure_options, this.#log, {});
+          this.#failure = nextFailure(this.#failure, error, this.#failure_options, this.#log, {});
           this.#suspects = isOfStore(error) ? [] : ready;
           await this.#wake.wait(this.#failure.pause_ms, signal);
         }
@@ -289,7 +290,7 @@ export class Facts {
     const { id, kind, ref } = row;
     const before = consumer.failure?.id === id ? consumer.failure : undefined;
     const about = { consumer: consumer.name, fact: { id, kind, ref } };
-    const failure = nextFailure(before, error, failure_options, this.#log, about);
+    const failure = nextFailure(before, error, this.#failure_options, this.#log, about);
     // A failure of the database says nothing about the fact.
     const count = isOfStore(error) ? (before?.count ?? 0) : failure.count;
     consumer.failure = { ...failure, count, id };
@@ -336,9 +337,8 @@ export class Facts {
     if (handled !== 1) this.#handling = null;
     const last = rows.at(-1);
     if (last) {
-      const isHeld = (row: FactRow) =>
-        this.#consumers.some((one) => one.cursors.has(row.kind) && held.has(timerRef(one.name, row.ref)));
-      const ids = rows.filter((row) => !isHeld(row)).map(({ id }) => id);
+      const abouts = new Set([...held].map(aboutOf));
+      const ids = rows.filter(({ ref }) => !abouts.has(ref)).map(({ id }) => id);
       await passFacts(tx, own, last.id, ids);
     }
     return found.length === limits.facts_per_transaction;
@@ -359,15 +359,22 @@ export class Facts {
     });
   }
 
-  /** Handles the next facts that a consumer passed without handling them, and sets the timer again if there are more. */
+  /**
+   * Handles the next facts that a consumer passed without handling them, and sets the timer again if there are more. Those that
+   * only a newer program can handle wait for it.
+   */
   async #handleHeld(tx: Tx, { ref, payload }: Timer<'fact_retry'>): Promise<void> {
     const { facts = [], ...held } = toHeld(payload);
     const consumer = this.#consumers.find(({ name }) => name === held.consumer);
-    const rows = consumer ? [...facts, ...(await heldFacts(tx, held))] : [];
-    const next = rows[facts.length + limits.facts_per_transaction];
-    const now = next ? rows.slice(0, rows.indexOf(next)) : rows;
-    for (const row of now) await handle(tx, consumer!, toFact(row));
-    if (next) return this.#setTimer(tx, { ...held, fact_id: next.id }, this.#clock.now());
+    const kept = await heldFacts(tx, held);
+    const unknown = kept.find(({ kind }) => !consumer?.cursors.has(kind));
+    const next = unknown ?? kept[limits.facts_per_transaction];
+    const rows = [...facts, ...(next ? kept.slice(0, kept.indexOf(next)) : kept)];
+    for (const row of rows) if (consumer) await handle(tx, consumer, toFact(row));
+    if (next) {
+      const pause_ms = unknown ? limits.unexpected_pause_ms_max : 0;
+      return this.#setTimer(tx, { ...held, fact_id: next.id }, this.#clock.now() + pause_ms);
+    }
     await deletePassedFactsOf(tx, held.about);
     tx.afterCommit(() => this.#held.delete(ref));
   }
@@ -389,6 +396,10 @@ function toHeld(payload: TimerPayloads['fact_retry']): Held {
 /** Identifies the timer for facts about a record that a consumer passed without handling them. */
 function timerRef(consumer: string, about: string): string {
   return `${consumer} ${about}`;
+}
+
+function aboutOf(timer_ref: string): string {
+  return timer_ref.slice(timer_ref.indexOf(' ') + 1);
 }
 
 async function handle(tx: Tx, consumer: Consumer, fact: Fact): Promise<void> {

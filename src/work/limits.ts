@@ -7,7 +7,7 @@ export const limits = {
   unknown_facts_kept_ms: 7 * 86_400_000,
   /** Interval at which such facts and cursors are deleted, because that reads all facts. */
   unknown_facts_sweep_ms: 3_600_000,
-  /** First delay before a failed fact handler runs again. */
+  /** Delay before a failed fact handler runs again. */
   fact_retry_ms: 1_000,
   /** How many times a consumer tries to handle a fact before it moves on to others. */
   fact_tries_max: 5,

@@ -39,8 +39,8 @@ export interface TimerPayloads {
   /** For a device whose push service asked for a pause. */
   push_retry: Record<string, never>;
   /**
-   * For facts about a record that a consumer passed without handling them: this one and later ones. `facts`: earlier ones, which an
-   * earlier version kept here instead of the id. See `facts.ts`.
+   * For facts about a record that a consumer passed without handling them, from `fact_id` on. `facts`: those before, which an
+   * earlier version kept here. See `facts.ts`.
    */
   fact_retry: { consumer: string; facts?: FactRow[] } & (
     | { about: string; fact_id: number }

@@ -36,7 +36,7 @@ export class RunPublisher {
 
   /**
    * Publishes these steps as they are now, and also the run if its record changed. Returns the run, with a new version if
-   * anything changed.
+   * anything changed. While the run waits for people, it is always published, because their commands name its version.
    *
    * @param before the run when it was last published; absent for a new run
    */
@@ -47,7 +47,7 @@ export class RunPublisher {
     const row = before ? { ...run, version: run.version + 1 } : run;
     if (before) updateRun(tx, run.num, { version: row.version });
     if (steps.length > 0) await this.#publishSteps(tx, row, steps);
-    if (run_changed) await this.#append(tx, row, 'run', [toRun(row)]);
+    if (run_changed || row.status === 'input_required') await this.#append(tx, row, 'run', [toRun(row)]);
     tx.wake('run_events', row.num);
     return row;
   }
