@@ -1,5 +1,5 @@
 /** Runs in a browser: the list of the runs of all teams, and commands that come too late. */
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { clientLimits } from '../src/base/limits.ts';
 import { browserTest, longBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
@@ -134,27 +134,40 @@ browserTest('an answer that comes too late is not taken as the answer to the nex
   await ask('Which title?');
   const [mine, theirs] = await Promise.all([openRun(params), openRun(params)]);
   const card = (page: Page, text: string) => page.getByRole('article').filter({ hasText: text });
-  const answer = async (page: Page, text: string) => {
-    await card(page, 'Which title?').getByLabel('Answer').fill(text);
-    await card(page, 'Which title?').getByRole('button', { name: 'Send answer' }).click();
+  const fill = (page: Page, question: string, text: string) =>
+    card(page, question).getByLabel('Answer').fill(text);
+  const send = (page: Page, question: string) =>
+    card(page, question).getByRole('button', { name: 'Send answer' }).click();
+
+  /** They answer the question, and more happens, before what is sent from here arrives. */
+  const sendTooLate = async (question: string, answer: string, meanwhile?: () => Promise<unknown>) => {
+    const [is_sent, may_arrive] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const hold = async (route: Route) => {
+      is_sent.resolve();
+      await may_arrive.promise;
+      await route.continue();
+    };
+    await mine.route('**/steps/title/resume', hold, { times: 1 });
+    await send(mine, question);
+    await is_sent.promise;
+    await fill(theirs, question, answer);
+    await send(theirs, question);
+    await card(theirs, question).waitFor({ state: 'detached' });
+    await meanwhile?.();
+    may_arrive.resolve();
   };
-  const [is_sent, may_arrive] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  await mine.route('**/steps/title/resume', async (route) => {
-    is_sent.resolve();
-    await may_arrive.promise;
-    await route.continue();
-  });
-  await answer(mine, 'Rain');
-  await is_sent.promise;
-  await answer(theirs, 'Snow');
-  await card(theirs, 'Which title?').waitFor({ state: 'detached' });
-  await ask('Print it?');
-  may_arrive.resolve();
+  await fill(mine, 'Which title?', '"Rain"');
+  await card(mine, 'Which title?').getByLabel('Send as JSON').check();
+  await sendTooLate('Which title?', 'Snow', () => ask('Print it?'));
   await mine.getByText('Not sent: the question was already answered').first().waitFor();
   // What was typed is not lost, but it is only sent if the user wants it as the answer to this question.
-  expect(await card(mine, 'Print it?').getByLabel('Answer').inputValue()).toBe('Rain');
+  expect(await card(mine, 'Print it?').getByLabel('Answer').inputValue()).toBe('"Rain"');
+  expect(await card(mine, 'Print it?').getByLabel('Send as JSON').isChecked()).toBe(true);
   const steps = await plane.client.call('listSteps', { params });
   expect(steps).toMatchObject([{ status: 'input_required', error_text: 'Print it?', answer: 'Snow' }]);
+  // Nothing shows the answer when the step asks no more.
+  await sendTooLate('Print it?', 'No');
+  await mine.getByText('step is running').first().waitFor();
 });
 
 browserTest(

@@ -2,6 +2,10 @@
 import type { QueryClient, QueryKey } from '@tanstack/react-query';
 import { Problem } from '../../core/problem.ts';
 
+export function isConflict(error: unknown): error is Problem {
+  return error instanceof Problem && error.kind === 'conflict';
+}
+
 /** If the request conflicts with what others have done, reads these queries again before it rejects. */
 export async function readAgainOnConflict<T>(
   queries: QueryClient,
@@ -11,7 +15,7 @@ export async function readAgainOnConflict<T>(
   try {
     return await request;
   } catch (error) {
-    if (error instanceof Problem && error.kind === 'conflict')
+    if (isConflict(error))
       await Promise.all(changed.map((queryKey) => queries.invalidateQueries({ queryKey })));
     throw error;
   }

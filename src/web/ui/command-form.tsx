@@ -2,7 +2,7 @@
 import { useRef, useState } from 'react';
 import { errorMessage } from '../api/client.ts';
 import { Button } from './button.tsx';
-import { unlessSent, useDraft } from './drafts.ts';
+import { jsonDraft, unlessSent, useDraft } from './drafts.ts';
 import { Field, inputClass } from './field.tsx';
 import { isModEnter, MOD } from './keys.ts';
 import { useOnline } from './online.ts';
@@ -78,14 +78,18 @@ function useCommandText(
   onSend: (input: CommandInput) => Promise<unknown>,
 ) {
   const [text, setText] = useDraft(draft);
-  const [is_json, setJson] = useState(false);
+  const [json, setJson] = useDraft(jsonDraft(draft));
+  const is_json = json !== '';
   const [fault, setFault] = useState<string | null>(null);
   const send = (): boolean => {
     const read = readCommandInput(command, text, is_json);
     setFault(read.fault);
     if (read.input === null) return false;
     onSend(read.input).then(
-      () => setText(unlessSent(text)),
+      () => {
+        setText(unlessSent(text));
+        setJson('');
+      },
       () => {},
     );
     return true;
@@ -97,7 +101,7 @@ function useCommandText(
   };
   const changeJson = (next: boolean) => {
     setFault(null);
-    setJson(next);
+    setJson(next ? 'true' : '');
   };
   return { text, changeText, is_json, changeJson, fault, send };
 }

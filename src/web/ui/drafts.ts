@@ -89,6 +89,11 @@ export function placeOf(current: Session | null, key: string): string {
   return `${PREFIX}${current?.user.id ?? ''}.${key}`;
 }
 
+/** The key of the draft that says whether the draft with this key is sent as JSON: it is not empty then. */
+export function jsonDraft(key: string): string {
+  return `${key}.json`;
+}
+
 /** Removes a draft that was sent, but keeps what was typed meanwhile: `setDraft(unlessSent(text))`. */
 export function unlessSent(sent: string): (now: string) => string {
   return (now) => (now === sent ? '' : now);
