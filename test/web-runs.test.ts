@@ -180,14 +180,14 @@ browserTest(
     await page.getByRole('button', { name: 'Cancel run…' }).waitFor();
     // The second click of a double click, for example: it hits what takes the place of the button.
     const clicked = page.evaluate(`new Promise((resolve) => {
-    new MutationObserver((_, observer) => {
-      const button = [...document.querySelectorAll('button')].find((one) => one.textContent === 'Restart run…');
-      if (!button) return;
-      observer.disconnect();
-      button.click();
-      resolve();
-    }).observe(document.body, { childList: true, subtree: true, characterData: true });
-  })`);
+      new MutationObserver((_, observer) => {
+        const button = [...document.querySelectorAll('button')].find((one) => one.textContent === 'Restart run…');
+        if (!button) return;
+        observer.disconnect();
+        button.click();
+        resolve();
+      }).observe(document.body, { childList: true, subtree: true, characterData: true });
+    })`);
     await plane.client.call('completeStep', { ...of_step, body: {} });
     await clicked;
     // As long as such clicks are ignored: `src/web/ui/replaced.ts`.
@@ -201,9 +201,9 @@ browserTest(
     // Somebody else is faster.
     await plane.client.call('restartRun', { params: { team_id, run_id } });
     await dialog.getByRole('button', { name: 'Restart run' }).click();
-    await dialog.getByText('run changed concurrently; reload and retry').waitFor();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('run changed concurrently; reload and retry').waitFor();
     expect(await get()).toMatchObject({ status: 'running', attempt: 2 });
-    await dialog.getByRole('button', { name: 'Keep as it is' }).click();
     await page.getByRole('button', { name: 'Cancel run…' }).waitFor();
   },
 );

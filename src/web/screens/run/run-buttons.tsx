@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
-import { readAgainOnConflict } from '../../api/conflict.ts';
+import { isConflict, readAgainOnConflict } from '../../api/conflict.ts';
 import { keys } from '../../api/keys.ts';
 import { putResponse } from '../../api/put-response.ts';
 import type { RunRecord } from '../../api/queries.ts';
@@ -60,6 +60,10 @@ export function RunButtons({ run, steps }: { run: RunRecord; steps: readonly Ste
     // The dialog has shown its error.
     if (act.isError) act.reset();
   };
+  // The page shows the error, and the run as it is now: the dialog was about another version.
+  const closeOnConflict = (error: unknown) => {
+    if (isConflict(error)) setShown(null);
+  };
   return (
     <>
       <ScreenActionError title={`Run ${run.number}`} error={confirming === null ? act.error : null} />
@@ -90,7 +94,7 @@ export function RunButtons({ run, steps }: { run: RunRecord; steps: readonly Ste
           busy={busy === command}
           error={act.error}
           onClose={close}
-          onConfirm={() => act.mutate(shown!)}
+          onConfirm={() => act.mutate(shown!, { onError: closeOnConflict })}
         />
       ))}
       <Dialog
