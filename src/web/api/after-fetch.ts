@@ -10,10 +10,20 @@ export function afterFetch(query: Query | undefined, then: () => void): void {
   query?.promise?.then(then, () => {});
 }
 
+/** Fetches whose queries are read again after them. */
+const followed = new WeakSet<Promise<unknown>>();
+
+/** Reads a query again after its fetch in progress: once, however often this is called meanwhile. */
+export function readOnceFetched(queries: QueryClient, query: Query): void {
+  const { promise, queryKey } = query;
+  if (!promise || followed.has(promise)) return;
+  followed.add(promise);
+  afterFetch(query, () => void queries.invalidateQueries({ queryKey, exact: true }));
+}
+
 /** Reads a query again: after its fetch in progress, if there is one, whose result may be older than what has changed. */
 export function readAfterFetch(queries: QueryClient, queryKey: CacheKey): void {
-  const read = () => void queries.invalidateQueries({ queryKey, exact: true });
   const query = queries.getQueryCache().find({ queryKey, exact: true });
-  if (query?.state.fetchStatus === 'fetching') afterFetch(query, read);
-  else read();
+  if (query?.state.fetchStatus === 'fetching') readOnceFetched(queries, query);
+  else void queries.invalidateQueries({ queryKey, exact: true });
 }

@@ -4,7 +4,7 @@ import type { Frame } from '../../client/client.ts';
 import { Problem } from '../../core/problem.ts';
 import type { CachedRecord, CacheKey, Row } from '../feature.ts';
 import { features } from '../features.ts';
-import { afterFetch } from './after-fetch.ts';
+import { afterFetch, readOnceFetched } from './after-fetch.ts';
 import { applyToAllRuns } from './all-runs.ts';
 import { keys } from './keys.ts';
 import { compareAges } from './record-age.ts';
@@ -95,8 +95,7 @@ export function readAgain(queries: QueryClient): void {
  */
 function invalidate(queries: QueryClient, queryKey: CacheKey): void {
   for (const query of queries.getQueryCache().findAll({ queryKey, fetchStatus: 'fetching' })) {
-    if (query.state.data !== undefined) continue;
-    afterFetch(query, () => void queries.invalidateQueries({ queryKey: query.queryKey, exact: true }));
+    if (query.state.data === undefined) readOnceFetched(queries, query);
   }
   void queries.invalidateQueries({ queryKey });
 }
