@@ -174,6 +174,16 @@ describe('after the machine was asleep', () => {
     expect(plane.requests.slice(before).sort()).toEqual(['agents/a/events?after=0', 'events#1']);
   });
 
+  test('a hidden page, whose timer is always late, keeps its connections', async () => {
+    const { plane, page } = open();
+    page.setVisible(false);
+    await pass();
+    sleep(60_000);
+    page.ping();
+    await pass(1_100);
+    expect(plane.requests).toEqual(['events']);
+  });
+
   test('connections that hear from the plane stay open while the page is hidden and shown again', async () => {
     const { plane, page } = open();
     page.setVisible(false);

@@ -136,8 +136,8 @@ export class StreamClient {
     this.#post({ type: 'visible', visible: this.#is_visible });
     const elapsed_ms = Date.now() - this.#pinged_at;
     this.#pinged_at += elapsed_ms;
-    // The timer was late: the machine was asleep.
-    if (elapsed_ms >= 2 * bounds.ping_ms) this.reconnect();
+    // The timer was late: the machine was asleep. Timers of hidden pages are always late.
+    if (this.#is_visible && elapsed_ms >= 2 * bounds.ping_ms) this.reconnect();
   }
 
   /** Connects to a hub, and continues each subscription from its position. */
