@@ -112,6 +112,23 @@ browserTest('a line says that lists may be out of date while the stream of chang
   await line.waitFor({ state: 'detached' });
 });
 
+browserTest('on phones, the round button does not cover that line', async () => {
+  await plane.agent('exec sleep 600', { name: 'listed' });
+  const { page } = await browser.open(plane, { screen: 'phone' });
+  await signIn(page, plane, { origin });
+  await page.goto(`${origin}/agents`);
+  const button = page.getByRole('link', { name: 'New agent' });
+  await button.waitFor();
+  proxy.hold('down', 'up');
+  proxy.cut();
+  const line = page.getByRole('status').filter({ hasText: 'out of date' });
+  await line.waitFor();
+  const [above, below] = [(await button.boundingBox())!, (await line.boundingBox())!];
+  expect(above.y + above.height).toBeLessThanOrEqual(below.y);
+  proxy.release();
+  await line.waitFor({ state: 'detached' });
+});
+
 longBrowserTest(
   'twenty lost connections within ten thousand lines leave no gap and no duplicate',
   { timeout: 180_000 },

@@ -7,7 +7,7 @@ import { TimeOfDay } from '../ui/time.tsx';
 /** Shorter interruptions are not shown. */
 const SHOWN_AFTER_MS = 3_000;
 
-/** Below the screen, so that it does not move what the user may be about to press. */
+/** Below the screen, so that it does not move the rows that the user may be about to press. On phones, it has two lines at most. */
 export function OutOfDate() {
   const is_connected = useStreams().fleet === 'connected';
   const [since, setSince] = useState<number | null>(null);
@@ -24,6 +24,7 @@ export function OutOfDate() {
   return (
     <p
       role="status"
+      data-out-of-date
       className="flex shrink-0 items-center gap-2 border-line border-t bg-surface px-3 py-1 text-sm text-warning md:px-4"
     >
       <CloudOff aria-hidden className="size-3.5 shrink-0" />

@@ -80,7 +80,11 @@ function Frame() {
         Skip to content
       </a>
       {!fills_screen && <Sidebar user={user} places={allowed} waiting={waiting} onPalette={openPalette} />}
-      <main id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col outline-none">
+      <main
+        id="main"
+        tabIndex={-1}
+        className="flex min-h-0 min-w-0 flex-1 flex-col outline-none has-[>[data-out-of-date]]:[--below-screen:3rem]"
+      >
         <OpenPalette value={openPalette}>
           <Outlet />
         </OpenPalette>

@@ -61,13 +61,14 @@ export function buttonClass(variant: ButtonVariant = 'plain', more?: string): st
 
 /**
  * The button that creates something: on phones a round one within reach of the thumb, with its label for screen readers only. It
- * is out of the way while the user scrolls down (`useScrolledDown`), except for the keyboard. Lists end with space for it.
+ * is out of the way while the user scrolls down (`useScrolledDown`), except for the keyboard. Lists end with space for it. `--below-screen`: the height
+ * of what is between the screen and the bar.
  */
 export const floatingClass = buttonClass(
   'primary',
   'max-md:transition-[translate,opacity] max-md:in-[[data-scrolled=down]]:not-focus-visible:pointer-events-none ' +
     'max-md:in-[[data-scrolled=down]]:not-focus-visible:translate-y-4 max-md:in-[[data-scrolled=down]]:not-focus-visible:opacity-0 ' +
-    'max-md:-translate-x-1/2 max-md:fixed max-md:left-1/2 max-md:bottom-[calc(env(safe-area-inset-bottom)+64px)] max-md:z-20 max-md:size-12 max-md:rounded-full max-md:px-0 max-md:shadow-overlay max-md:[&_svg]:size-5',
+    'max-md:-translate-x-1/2 max-md:fixed max-md:left-1/2 max-md:bottom-[calc(env(safe-area-inset-bottom)+64px+var(--below-screen,0px))] max-md:z-20 max-md:size-12 max-md:rounded-full max-md:px-0 max-md:shadow-overlay max-md:[&_svg]:size-5',
 );
 
 /**
