@@ -86,8 +86,8 @@ export function AgentActions({
 const progress = { start: 'Starting…', stop: 'Stopping…', restart: 'Restarting…' };
 
 /**
- * One action at a time, by one button (`key`), which keeps the focus when its action changes. *Stop* never takes the place of *Cancel turn*: a click just after the end of a turn would stop the
- * agent, so agents with turns have it in the menu.
+ * One action at a time, by one button (`key`), which keeps the focus when its action changes. *Stop* never takes the place of
+ * *Cancel turn*: a click just after the end of a turn would stop the agent, so agents with turns have it in the menu.
  */
 function MainAction({
   agent,
