@@ -31,11 +31,18 @@ async function openPage(path: string): Promise<{ page: Page; posts: string[] }> 
 /** Clicks as a mouse does, as soon as the button has moved. */
 const clickWhenMoved = (button: Locator): Promise<void> =>
   button.evaluate(async (element) => {
-    const { requestAnimationFrame, MouseEvent } = element.ownerDocument.defaultView!;
+    const { document, requestAnimationFrame, MouseEvent } = element.ownerDocument.defaultView!;
+    const row = element.closest('[data-row]')!.getAttribute('data-row');
+    // Its row may be mounted again.
+    const find = () =>
+      [...document.querySelectorAll(`[data-row="${row}"] button`)].find(
+        ({ ariaLabel, textContent }) =>
+          ariaLabel === element.ariaLabel && textContent === element.textContent,
+      )!;
     const { top } = element.getBoundingClientRect();
-    while (Math.abs(element.getBoundingClientRect().top - top) < 20)
+    while (Math.abs(find().getBoundingClientRect().top - top) < 20)
       await new Promise((resolve) => requestAnimationFrame(resolve));
-    element.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+    find().dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
   });
 /** The row is at its place for long enough, unless the machine is slow: `src/web/ui/moved-rows.ts`. */
 const untilSteady = (page: Page) => page.waitForTimeout(600);
@@ -123,4 +130,30 @@ browserTest('the second click of a double click on Acknowledge acknowledges no o
   expect(posts).toHaveLength(1);
   await press(buttonOf('older'), () => posts.length > 1);
   expect(posts).toHaveLength(2);
+});
+
+browserTest('clicks in the queue of Approvals work after the page was scrolled', async () => {
+  const answered = await requestReview('answered thing');
+  await plane.client.call('respondReview', { params: { review_id: answered }, body: { option_id: 'no' } });
+  for (const title of ['third thing', 'fourth thing', 'fifth thing']) await requestReview(title);
+  const { page } = await openPage('/approvals');
+  await page.setViewportSize({ width: 1280, height: 300 });
+  const box = page.getByRole('navigation', { name: 'Queue' }).getByRole('checkbox').last();
+  await box.waitFor();
+  await untilSteady(page);
+  const cards = page.getByRole('list', { name: 'Waiting' });
+  const [of_box, of_cards] = [await box.boundingBox(), await cards.boundingBox()];
+  const movedUp = async () => ({
+    box: of_box!.y - (await box.boundingBox())!.y,
+    cards: of_cards!.y - (await cards.boundingBox())!.y,
+  });
+  await cards.hover();
+  await page.mouse.wheel(0, 10_000);
+  // At the end, the sticky queue leaves with the cards.
+  await expect.poll(async () => (await movedUp()).box, SOON).toBeGreaterThan(10);
+  await untilSteady(page);
+  const moved = await movedUp();
+  expect(moved.cards).toBeGreaterThan(moved.box + 10);
+  await box.click();
+  expect(await box.isChecked()).toBe(true);
 });

@@ -5,12 +5,12 @@ const MOVED_MS = 400;
 /** Less does not put another button under the pointer. */
 const MOVED_PX = 4;
 
-interface Place {
+interface Seen {
   row: HTMLElement;
-  /** Null if the browser skips the row, which is out of view. */
-  at: { left: number; top: number; scrolled: number } | null;
-  moved_at: number;
+  /** On the screen. Null if the browser skips the row, which is out of view. */
+  at: { left: number; top: number } | null;
 }
+type Place = Seen & { moved_at: number };
 
 /**
  * A ref for a list whose rows have `data-row` with a key. Clicks on buttons and checkboxes in a row do nothing just after the
@@ -19,24 +19,30 @@ interface Place {
 export function guardMovedRows(list: HTMLElement | null): (() => void) | undefined {
   if (!list) return undefined;
   let places = new Map<string, Place>();
+  let next_look = 0;
   const look = () => {
-    places = placesIn(list, places);
+    cancelAnimationFrame(next_look);
+    next_look = 0;
+    places = placesIn(list, places, differ);
+  };
+  // Rows may move by another distance than the list scrolls: some lists are sticky.
+  const onScroll = ({ target }: Event) => {
+    if ((target as Node).contains(list)) places = placesIn(list, places, () => false);
   };
   const ignore = (event: MouseEvent) => {
     const target = event.target as Element;
     // Keys click too. A menu only opens.
     if (event.detail === 0 || !target.closest('button:not([aria-haspopup]), input')) return;
-    look();
+    // Never without a change: the row would seem to have moved now, not when it did.
+    if (changes.takeRecords().length > 0 || next_look !== 0) look();
     const row = target.closest<HTMLElement>('[data-row]');
     const place = row && places.get(row.dataset.row!);
     if (!place || event.timeStamp >= place.moved_at + MOVED_MS) return;
     event.preventDefault();
     event.stopPropagation();
   };
-  let next_look = 0;
   const changes = new MutationObserver(() => {
-    cancelAnimationFrame(next_look);
-    next_look = requestAnimationFrame(look);
+    next_look ||= requestAnimationFrame(look);
   });
   // What is above the list moves it too.
   changes.observe(list.closest('main') ?? list, { childList: true, subtree: true });
@@ -44,36 +50,39 @@ export function guardMovedRows(list: HTMLElement | null): (() => void) | undefin
   const sizes = new ResizeObserver(look);
   sizes.observe(list);
   list.addEventListener('click', ignore, true);
+  document.addEventListener('scroll', onScroll, { capture: true, passive: true });
   return () => {
     cancelAnimationFrame(next_look);
     changes.disconnect();
     sizes.disconnect();
     list.removeEventListener('click', ignore, true);
+    document.removeEventListener('scroll', onScroll, true);
   };
 }
 
-function placesIn(list: HTMLElement, before: ReadonlyMap<string, Place>): Map<string, Place> {
+/** Where the rows are now, and when they got there: now, if `hasMoved` says so. */
+function placesIn(
+  list: HTMLElement,
+  before: ReadonlyMap<string, Place>,
+  hasMoved: (known: Seen, place: Seen) => boolean,
+): Map<string, Place> {
   const now = performance.now();
-  let scrolled = 0;
-  for (let box: Element | null = list; box; box = box.parentElement) scrolled += box.scrollTop;
   const places = new Map<string, Place>();
   for (const row of list.querySelectorAll<HTMLElement>('[data-row]')) {
     const key = row.dataset.row!;
     // To measure a row that the browser skips, it would lay it out.
     const rect = row.checkVisibility({ contentVisibilityAuto: true }) ? row.getBoundingClientRect() : null;
-    const at = rect && { left: rect.left, top: rect.top, scrolled };
+    const place = { row, at: rect && { left: rect.left, top: rect.top } };
     const known = before.get(key);
     // A row of a list that was empty took the place of nothing.
-    const has_moved = known ? known.row !== row || differ(known.at, at) : before.size > 0;
-    places.set(key, { row, at, moved_at: has_moved ? now : (known?.moved_at ?? Number.NEGATIVE_INFINITY) });
+    const has_moved = known ? hasMoved(known, place) : before.size > 0;
+    places.set(key, { ...place, moved_at: has_moved ? now : (known?.moved_at ?? Number.NEGATIVE_INFINITY) });
   }
   return places;
 }
 
-/** Whether the row is at another place, both on the screen and in what scrolls. */
-function differ(a: Place['at'], b: Place['at']): boolean {
-  if (!a || !b) return false;
-  const y = b.top - a.top;
-  if (Math.abs(b.left - a.left) > MOVED_PX) return true;
-  return Math.abs(y) > MOVED_PX && Math.abs(y + b.scrolled - a.scrolled) > MOVED_PX;
+function differ(a: Seen, b: Seen): boolean {
+  // It came into view or left it, or it was mounted again, which may be anywhere.
+  if (!a.at || !b.at) return a.row !== b.row;
+  return Math.abs(b.at.left - a.at.left) > MOVED_PX || Math.abs(b.at.top - a.at.top) > MOVED_PX;
 }
