@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
+import { blocksOf } from '../src/web/screens/agents/blocks.ts';
 
 /** Generous, for slow machines. */
 const SOON = { timeout: 30_000 };
@@ -109,6 +110,40 @@ browserTest('a click on Stop in a row that has just moved is ignored', async () 
   expect(posts).toEqual([]);
   await press(stop, () => posts.length > 0);
   expect(posts).toEqual([`/api/agents/${below.id}/stop`]);
+});
+
+browserTest('another agent on top takes neither the focus nor clicks from rows that stay', async () => {
+  const create = async (name: string) => {
+    let agent = await plane.agent('exec sleep 601', { name });
+    // The rows after such an agent move with it.
+    while (blocksOf([{ id: '' }, agent]).length > 1) agent = await plane.agent('exec sleep 601', { name });
+    return agent;
+  };
+  const stays = await create('stays');
+  // Below those that run, also while one of them restarts.
+  await plane.client.call('stopAgent', { params: { agent_id: stays.id } });
+  const rises = await create('rises');
+  await create('falls');
+  const { page, posts } = await openPage('/agents?q=sleep+601');
+  const link = page.getByRole('link', { name: 'stays', exact: true });
+  await page.getByRole('button', { name: 'Restart stays' }).waitFor({ state: 'attached' });
+  await link.focus();
+  await untilSteady(page);
+  const clicked = link.evaluate(
+    async (element, [stays, rises]) => {
+      const { document, requestAnimationFrame, MouseEvent } = element.ownerDocument.defaultView!;
+      const rowOf = (id: string) => document.querySelector(`[data-row="${id}"]`)!;
+      while (rowOf(rises).previousElementSibling)
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+      const button = rowOf(stays).querySelector('button[aria-label="Restart stays"]')!;
+      button.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+    },
+    [stays.id, rises.id] as const,
+  );
+  await plane.client.call('restartAgent', { params: { agent_id: rises.id } });
+  await clicked;
+  expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+  await expect.poll(() => posts, SOON).toEqual([`/api/agents/${stays.id}/start`]);
 });
 
 browserTest('the second click of a double click on Acknowledge acknowledges no other message', async () => {

@@ -89,8 +89,13 @@ export function AgentRows({
           </th>
         </tr>
       </thead>
-      {blocksOf(agents).map((block) => (
-        <tbody key={block[0]!.id} className={blockClass} style={{ '--rows': block.length } as CSSProperties}>
+      {blocksOf(agents).map((block, at) => (
+        // The first block begins with any agent, and stays when another one comes on top.
+        <tbody
+          key={at === 0 ? '' : block[0]!.id}
+          className={blockClass}
+          style={{ '--rows': block.length } as CSSProperties}
+        >
           {block.map((agent) => (
             <AgentRow
               key={agent.id}
