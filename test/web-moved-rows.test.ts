@@ -29,22 +29,27 @@ async function openPage(path: string): Promise<{ page: Page; posts: string[] }> 
   return { page, posts };
 }
 
-/** Clicks as a mouse does, as soon as the button has moved. */
-const clickWhenMoved = (button: Locator): Promise<void> =>
-  button.evaluate(async (element) => {
-    const { document, requestAnimationFrame, MouseEvent } = element.ownerDocument.defaultView!;
+/** From now on, clicks as a mouse does as soon as the button has moved. Returns a function that waits until it has. */
+async function clickWhenMoved(button: Locator): Promise<() => Promise<unknown>> {
+  await button.evaluate((element) => {
+    const view = element.ownerDocument.defaultView!;
     const row = element.closest('[data-row]')!.getAttribute('data-row');
     // Its row may be mounted again.
     const find = () =>
-      [...document.querySelectorAll(`[data-row="${row}"] button`)].find(
+      [...view.document.querySelectorAll(`[data-row="${row}"] button`)].find(
         ({ ariaLabel, textContent }) =>
           ariaLabel === element.ariaLabel && textContent === element.textContent,
       )!;
     const { top } = element.getBoundingClientRect();
-    while (Math.abs(find().getBoundingClientRect().top - top) < 20)
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-    find().dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+    const clicked = (async () => {
+      while (Math.abs(find().getBoundingClientRect().top - top) < 20)
+        await new Promise((resolve) => view.requestAnimationFrame(resolve));
+      find().dispatchEvent(new view.MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+    })();
+    Object.assign(view, { clicked });
   });
+  return () => button.page().evaluate('clicked');
+}
 /** The row is at its place for long enough, unless the machine is slow: `src/web/ui/moved-rows.ts`. */
 const untilSteady = (page: Page) => page.waitForTimeout(600);
 /** Presses the button until a request is sent. */
@@ -86,9 +91,9 @@ browserTest('requests that arrive or are answered elsewhere put no button under 
   expect(now!.x).toBe(before!.x);
 
   await untilSteady(page);
-  const clicked = clickWhenMoved(buttonOf('second thing'));
+  const clicked = await clickWhenMoved(buttonOf('second thing'));
   await plane.client.call('respondReview', { params: { review_id: first }, body: { option_id: 'no' } });
-  await clicked;
+  await clicked();
   await untilSteady(page);
   expect(posts).toEqual([]);
   await press(buttonOf('second thing'), () => posts.length > 0);
@@ -102,10 +107,10 @@ browserTest('a click on Stop in a row that has just moved is ignored', async () 
   const stop = page.getByRole('button', { name: 'Stop below' });
   await stop.waitFor({ state: 'attached' });
   await untilSteady(page);
-  const clicked = clickWhenMoved(stop);
+  const clicked = await clickWhenMoved(stop);
   // The agent that has started last comes first.
   await plane.client.call('restartAgent', { params: { agent_id: above.id } });
-  await clicked;
+  await clicked();
   await untilSteady(page);
   expect(posts).toEqual([]);
   await press(stop, () => posts.length > 0);
@@ -158,9 +163,9 @@ browserTest('the second click of a double click on Acknowledge acknowledges no o
     page.locator('[data-row]').filter({ hasText: text }).getByRole('button', { name: 'Acknowledge' });
   await buttonOf('older').waitFor();
   await untilSteady(page);
-  const clicked = clickWhenMoved(buttonOf('older'));
+  const clicked = await clickWhenMoved(buttonOf('older'));
   await press(buttonOf('newer'), () => posts.length > 0);
-  await clicked;
+  await clicked();
   await untilSteady(page);
   expect(posts).toHaveLength(1);
   await press(buttonOf('older'), () => posts.length > 1);
