@@ -193,14 +193,14 @@ export class LogMaintenance {
       const message = String(error);
       if (this.#failures.get(task) !== message)
         this.#options.log[retryLevel(error, 'warn')]({ err: error, task }, 'log maintenance failed');
-      // Logs that are deleted meanwhile leave theirs.
+      // Entries of deleted logs stay until the map is full.
       if (this.#failures.size >= limits.maintenance_failures_max) this.#failures.clear();
       this.#failures.set(task, message);
       return !isOutage(error);
     }
   }
 
-  /** Does the same for each log or segment, also if it fails for some of them. */
+  /** Does the work for each log or segment, even if it fails for some of them. */
   async #attemptEach(
     kind: string,
     nums: Iterable<number>,

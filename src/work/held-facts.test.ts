@@ -56,6 +56,12 @@ const recordOdd = async () => {
   await record('ses_2', 'failed');
   await untilSeen(['ses_2 failed']);
 };
+/** Records another fact about the same record, and waits until the consumer has moved on to the next one. */
+const recordLater = async () => {
+  await record('ses_1', 'later');
+  await record('ses_3', 'failed');
+  await untilSeen(['ses_3 failed']);
+};
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-held-'));
@@ -73,9 +79,7 @@ describe('a fact that a consumer cannot handle', () => {
   test('delays only later facts about the same record', async () => {
     await open();
     await recordOdd();
-    await record('ses_1', 'later');
-    await record('ses_3', 'failed');
-    await untilSeen(['ses_3 failed']);
+    await recordLater();
     broken = false;
     await pass(limits.unexpected_pause_ms_max);
     await untilSeen(['ses_1 odd', 'ses_1 later']);
@@ -122,9 +126,7 @@ describe('a fact that a consumer cannot handle', () => {
     await recordOdd();
     await close();
     await open();
-    await record('ses_1', 'later');
-    await record('ses_3', 'failed');
-    await untilSeen(['ses_3 failed']);
+    await recordLater();
     broken = false;
     await pass(limits.unexpected_pause_ms_max);
     await untilSeen(['ses_1 odd', 'ses_1 later']);
@@ -147,9 +149,7 @@ describe('a fact that a consumer cannot handle', () => {
       ),
     );
     await open();
-    await record('ses_1', 'later');
-    await record('ses_3', 'failed');
-    await untilSeen(['ses_3 failed']);
+    await recordLater();
     await pass(1_000);
     await untilSeen(['ses_1 first', 'ses_1 second', 'ses_1 later']);
   });

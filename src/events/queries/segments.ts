@@ -111,7 +111,7 @@ export async function oldestSegmentOf(reader: Reader, agent_num: number): Promis
   return (await reader.get(segments.orderBy('first_seq').limit(1)))?.id;
 }
 
-/** The id of the segment of any agent whose newest event is the oldest; of others than those in `except`. */
+/** The id of the segment of any agent whose newest event is the oldest, without those in `except`. */
 export async function oldestSegment(reader: Reader, except: readonly number[]): Promise<number | undefined> {
   const segments = reader.sql.selectFrom('segments').select('id').orderBy('last_ts').limit(1);
   return (await reader.get(except.length > 0 ? segments.where('id', 'not in', except) : segments))?.id;

@@ -40,7 +40,7 @@ export interface DeleteRunOptions {
 
 export class RunDeleter {
   readonly #options: RunDeleterOptions;
-  /** By node, the number of the agent after which the next sweep begins. None: with the oldest one. */
+  /** By node, the number of the agent after which the next sweep begins. For other nodes, it begins with the oldest. */
   #swept = new Map<string, number>();
 
   constructor(options: RunDeleterOptions) {

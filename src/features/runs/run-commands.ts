@@ -108,7 +108,7 @@ export class RunCommands {
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
       throw runStatusError(error);
     }
-    // Only now, because the status of the run takes precedence. This rolls the command back.
+    // Checked last, because a wrong status takes precedence. The error rolls the command back.
     if ('version' in request && (request.version ?? run.version) !== run.version) throw problems.runChanged();
     if (reopens && (await findOpenRun(tx, run.task_num, { except_num: run.num })))
       throw problems.taskHasRun();
@@ -146,7 +146,7 @@ export class RunCommands {
       if (!(error instanceof IllegalTransition)) throw error;
       throw new Problem('conflict', 'step_status', `step is ${error.status}`);
     }
-    // Only now, because the status of the step takes precedence. This rolls the command back.
+    // Checked last, because a wrong status takes precedence. The error rolls the command back.
     if (isAboutOther(request, step)) throw problems.stepChanged();
     await this.#audit(tx, by, auditEvents[request.kind], run, { step_key });
     return requireStep(tx, run, step_key);

@@ -127,7 +127,7 @@ export async function endCgroup(folder: string): Promise<void> {
   } while (performance.now() - begun < limits.kill_wait_ms);
 }
 
-/** This needs no descriptor, of which none may be free. */
+/** Needs no descriptor, because none may be free. */
 async function isAbsent(folder: string): Promise<boolean> {
   const error = await stat(folder).then(
     () => null,

@@ -39,6 +39,6 @@ test('a request whose token was renewed in another tab is repeated with the new 
 test('a request is never repeated as another user who has signed in in another tab', async () => {
   expect(await callAfterSignIn(leo)).toBe('invalid token');
   expect(tokens).toEqual(['Bearer old']);
-  // That session does not end.
+  // The other user stays signed in.
   expect(storage.items.get(SESSION_KEY)).toContain('leo');
 });

@@ -7,7 +7,7 @@ import { TimeOfDay } from '../ui/time.tsx';
 /** Shorter interruptions are not shown. */
 const SHOWN_AFTER_MS = 3_000;
 
-/** Below the screen, so that it does not move the rows that the user may be about to press. On phones, it has two lines at most. */
+/** Below the screen, so that it does not move the rows that the user may be about to press. On phones, it takes at most two lines. */
 export function OutOfDate() {
   const is_connected = useStreams().fleet === 'connected';
   const [since, setSince] = useState<number | null>(null);

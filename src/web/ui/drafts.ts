@@ -89,7 +89,7 @@ export function placeOf(current: Session | null, key: string): string {
   return `${PREFIX}${current?.user.id ?? ''}.${key}`;
 }
 
-/** The key of the draft that says whether the draft with this key is sent as JSON: it is not empty then. */
+/** The key of a second draft. If that one is not empty, the draft with this key is sent as JSON. */
 export function jsonDraft(key: string): string {
   return `${key}.json`;
 }

@@ -1,8 +1,8 @@
 /** Rows that move without the user: a press on a button in a row that has just moved was meant for what was there before. */
 
-/** For this long: a person needs about as much to see the change and to stop the finger. */
+/** How long clicks are ignored: about as long as a person needs to see the change and stop. */
 const MOVED_MS = 400;
-/** Less does not put another button under the pointer. */
+/** A smaller move does not put another button under the pointer. */
 const MOVED_PX = 4;
 
 interface Seen {
@@ -25,13 +25,13 @@ export function guardMovedRows(list: HTMLElement | null): (() => void) | undefin
     next_look = 0;
     places = placesIn(list, places, differ);
   };
-  // Rows may move by another distance than the list scrolls: some lists are sticky.
+  // Rows may move by a different distance than the page scrolls, because some lists are sticky.
   const onScroll = ({ target }: Event) => {
     if ((target as Node).contains(list)) places = placesIn(list, places, () => false);
   };
   const ignore = (event: MouseEvent) => {
     const target = event.target as Element;
-    // Keys click too. A menu only opens.
+    // Keys cause clicks too. The button of a menu only opens it.
     if (event.detail === 0 || !target.closest('button:not([aria-haspopup]), input')) return;
     // Never without a change: the row would seem to have moved now, not when it did.
     if (changes.takeRecords().length > 0 || next_look !== 0) look();
@@ -74,7 +74,7 @@ function placesIn(
     const rect = row.checkVisibility({ contentVisibilityAuto: true }) ? row.getBoundingClientRect() : null;
     const place = { row, at: rect && { left: rect.left, top: rect.top } };
     const known = before.get(key);
-    // A row of a list that was empty took the place of nothing.
+    // In a list that was empty, a new row took the place of nothing.
     const has_moved = known ? hasMoved(known, place) : before.size > 0;
     places.set(key, { ...place, moved_at: has_moved ? now : (known?.moved_at ?? Number.NEGATIVE_INFINITY) });
   }

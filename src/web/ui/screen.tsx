@@ -80,7 +80,7 @@ export function Screen({
   );
 }
 
-/** When what had the focus is gone, and nothing has taken its place. */
+/** Call it when the element that had the focus is gone and nothing has taken its place. */
 export function focusHeading(): void {
   document.querySelector<HTMLElement>('h1')?.focus();
 }

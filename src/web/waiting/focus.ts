@@ -36,7 +36,7 @@ export function nextOpenCard(container: ParentNode, after: Element): HTMLElement
 /** A card that was removed while it had the focus. */
 interface LeftCard {
   id: string;
-  /** By this user, here. */
+  /** Whether the user answered it on this page. */
   answered: boolean;
 }
 
@@ -46,7 +46,7 @@ export function leaveCard(card: LeftCard): void {
   left_card = card;
 }
 
-/** This card, if it was removed while it had the focus, which nothing else has taken since. */
+/** This card, if it was removed while it had the focus and nothing else has taken the focus since. */
 export function takeLeftCard(id: string): LeftCard | null {
   const left = left_card;
   if (left?.id !== id) return null;

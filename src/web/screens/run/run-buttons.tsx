@@ -123,7 +123,7 @@ const confirmations = {
   },
   restart: {
     description:
-      'This runs all of its steps again, also those that completed, and discards their outputs. Steps that were added to the run are removed.',
+      'This runs all of its steps again, including completed ones, and discards their outputs. Steps that were added to the run are removed.',
     keep: 'Keep as it is',
   },
 } as const;

@@ -35,7 +35,7 @@ test('a chosen file replaces the typed word, and the caret is after it', () => {
   expect(others).toEqual([]);
 });
 
-test('the file to which the user has moved stays chosen when later results move it', () => {
+test('the selected file stays selected when later results move it', () => {
   const options = (...paths: string[]) => suggestFiles('@', 1, { from: 0, word: '' }, paths);
   expect(chosenAt(options('a', 'b'), null)).toBe(0);
   expect(chosenAt(options('a', 'b'), 'b')).toBe(1);

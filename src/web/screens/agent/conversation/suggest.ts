@@ -11,7 +11,8 @@ export interface Suggestion {
 }
 
 /**
- * The position of the option to which the user has moved, also after later results have moved it. The first one if there is none.
+ * The position of the option that the user has selected, even if later results have moved it. Without a selection, that of the first
+ * one.
  */
 export function chosenAt(options: readonly Suggestion[], key: string | null): number {
   return Math.max(

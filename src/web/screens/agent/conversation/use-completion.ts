@@ -16,7 +16,7 @@ export function useCompletion(
   const ref = useRef<HTMLTextAreaElement>(null);
   // Null: no suggestions, because the field is not being edited or the user has closed the list.
   const [caret, setCaret] = useState<number | null>(null);
-  /** The key of the option to which the user has moved. */
+  /** The key of the option that the user has selected. */
   const [key, setKey] = useState<string | null>(null);
   const suggestions = useSuggestions(agent_id, commands, text, caret);
   const options = suggestions?.options ?? [];
