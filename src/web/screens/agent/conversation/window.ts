@@ -3,6 +3,7 @@
  * user scrolls up, the position stays: new items are counted, and rows are added when the user scrolls near them.
  */
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { useScrolling } from '../../../ui/scrolling.ts';
 import { OPEN_CARD } from '../../../waiting/focus.ts';
 import { PAGE, windowStart } from './rows.ts';
 
@@ -77,6 +78,12 @@ function useEnd(
     box.scrollTop = at_card.current === null ? end : top;
     placed.current = box.scrollTop;
   }, [scroller]);
+  /** The content has grown while the reader was scrolling. */
+  const is_late = useRef(false);
+  const isScrolling = useScrolling(scroller, (is_scrolling) => {
+    if (!is_scrolling && is_late.current && isLive()) place();
+    is_late.current = false;
+  });
   useLayoutEffect(() => {
     if (live) place();
   }, [live, place]);
@@ -84,12 +91,13 @@ function useEnd(
     const [box, inner] = [scroller.current, content.current];
     if (!box || !inner) return;
     const observer = new ResizeObserver(() => {
-      if (isLive()) place();
+      if (isScrolling()) is_late.current = true;
+      else if (isLive()) place();
     });
     observer.observe(inner);
     observer.observe(box);
     return () => observer.disconnect();
-  }, [isLive, place, scroller, content]);
+  }, [isLive, isScrolling, place, scroller, content]);
   return useMemo(
     () => ({
       place,
@@ -162,8 +170,9 @@ function useReader(
     top.current = box.scrollTop;
     if (linked.current || (isLive() && page_end.isPlaced())) return;
     if (isAtEnd()) {
-      if (isLive()) page_end.passCard();
-      else if (box.scrollTop >= before) followNewest();
+      if (!isLive()) {
+        if (box.scrollTop >= before) followNewest();
+      } else if (page_end.isAtCard()) page_end.passCard();
     } else if (box.scrollTop < before - 1 || page_end.isAtCard()) leave();
   };
   const setLinked = useCallback(() => {

@@ -22,6 +22,7 @@ import {
 import type { Lines } from '../../../transcript/lines.ts';
 import { cx } from '../../../ui/cx.ts';
 import { useTouch } from '../../../ui/media.ts';
+import { useScrolling } from '../../../ui/scrolling.ts';
 import { LineRow } from './line-row.tsx';
 import type { Options } from './options.ts';
 import { includesLine, type Range } from './range.ts';
@@ -65,6 +66,9 @@ export function LinesList(props: LinesListProps) {
   const { first, last } = lines;
   const scroller = useRef<HTMLDivElement>(null);
   const [follows, setFollows] = useState(true);
+  const [is_scrolling, setScrolling] = useState(false);
+  useScrolling(scroller, setScrolling);
+  const may_follow = follows && !is_scrolling;
   const height = useTouch() ? TOUCH_ROW_PX : ROW_PX;
   const virtualizer = useVirtualizer({
     count: last - first + 1,
@@ -74,11 +78,12 @@ export function LinesList(props: LinesListProps) {
     getItemKey: useCallback((index: number) => first + index, [first]),
     // At the end, the last rows are rendered before the browser has scrolled there.
     rangeExtractor: useCallback(
-      (shown: Shown) => (follows ? lastIndexes(shown) : defaultRangeExtractor(shown)),
-      [follows],
+      (shown: Shown) => (may_follow ? lastIndexes(shown) : defaultRangeExtractor(shown)),
+      [may_follow],
     ),
   });
-  const onScroll = useScrollPosition({ ...props, height }, scroller, virtualizer, follows, setFollows);
+  const position = { ...props, height, may_follow };
+  const onScroll = useScrollPosition(position, scroller, virtualizer, setFollows);
 
   const choose = (event: MouseEvent) => {
     const link = (event.target as Element).closest('a');
@@ -142,16 +147,23 @@ function useScrollPosition(
     end,
     ref,
     height,
-  }: LinesListProps & { height: number },
+    may_follow,
+  }: LinesListProps & { height: number; may_follow: boolean },
   scroller: RefObject<HTMLDivElement | null>,
   virtualizer: Virtualizer<HTMLDivElement, Element>,
-  follows: boolean,
   setFollows: (follows: boolean) => void,
 ): () => void {
   const { first, last } = lines;
-  const state = useRef({ follows: true, top: 0, anchor: 1, delta: 0 });
+  /** `top` and `end`: the scroll position, and the one at the end of the list. */
+  const state = useRef({ follows: true, top: 0, end: 0, anchor: 1, delta: 0 });
+  const hold = (element: HTMLElement) => {
+    state.current.top = element.scrollTop;
+    state.current.end = element.scrollHeight - element.clientHeight;
+  };
   const follow = (next: boolean) => {
     state.current.follows = next;
+    // The browser may still report how it scrolled to the end.
+    if (scroller.current && !next) hold(scroller.current);
     setFollows(next);
     onFollow(next);
   };
@@ -169,12 +181,7 @@ function useScrollPosition(
     top: () => lines.first + (virtualizer.getVirtualItemForOffset(virtualizer.scrollOffset ?? 0)?.index ?? 0),
   }));
 
-  const total = virtualizer.getTotalSize();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: added or measured lines move the end
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (element && state.current.follows) element.scrollTop = element.scrollHeight;
-  }, [version, total, follows, end]);
+  useEnd(scroller, may_follow, [version, virtualizer.getTotalSize(), end]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: wrapping and another pointer change the heights
   useLayoutEffect(() => {
@@ -194,13 +201,27 @@ function useScrollPosition(
     if (!element) return;
     const held = state.current;
     const { scrollTop, scrollHeight, clientHeight } = element;
-    const is_at_end = scrollHeight - scrollTop - clientHeight <= NEAR_PX;
-    // Lines that are added below do not count as scrolling up.
-    if (is_at_end !== held.follows && (is_at_end || scrollTop < held.top)) follow(is_at_end);
-    held.top = scrollTop;
+    const list_end = scrollHeight - clientHeight;
+    const is_at_end = list_end - scrollTop <= NEAR_PX;
+    // Lines that are added below do not count as scrolling up. The end may also come to the reader.
+    const has_moved = is_at_end ? scrollTop > held.top || list_end < held.end : scrollTop < held.top;
+    if (is_at_end !== held.follows && has_moved) follow(is_at_end);
+    hold(element);
     const item = virtualizer.getVirtualItemForOffset(scrollTop);
     if (item) [held.anchor, held.delta] = [first + item.index, scrollTop - item.start];
   };
+}
+
+/** Scrolls to the end if it has moved: if lines were added or measured, or the row after them has changed. */
+function useEnd(scroller: RefObject<HTMLElement | null>, may_follow: boolean, causes: readonly unknown[]) {
+  const followed = useRef<readonly unknown[]>([]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the causes are the rest
+  useLayoutEffect(() => {
+    const is_new = causes.some((cause, at) => cause !== followed.current[at]);
+    if (!scroller.current || !may_follow || !is_new) return;
+    followed.current = causes;
+    scroller.current.scrollTop = scroller.current.scrollHeight;
+  }, [may_follow, ...causes]);
 }
 
 function lastIndexes({ startIndex, endIndex, overscan, count }: Shown): number[] {
