@@ -12,6 +12,7 @@ import {
   browserTest,
   longBrowserTest,
   pressComposing,
+  pressSequence,
   sharedBrowser,
   signIn,
   type WatchedPage,
@@ -45,6 +46,13 @@ function scene(name: ScenarioName, argument?: unknown, prompt?: string): Promise
 
 /** An agent that sends these updates, one list per turn. */
 const scriptedAgent = (turns: Update[][], prompt?: string) => scene('sends_updates', turns, prompt);
+
+let gates = 0;
+/** A pause in a turn until `open` is called. */
+function makeGate(): { pause: Update; open: () => void } {
+  const until_file = join(plane.folder, `gate-${++gates}`);
+  return { pause: { until_file }, open: () => writeFileSync(until_file, '') };
+}
 
 function message(text: string, messageId = text): Update {
   return { sessionUpdate: 'agent_message_chunk', messageId, content: { type: 'text', text } };
@@ -345,8 +353,8 @@ browserTest(
   async () => {
     const first = Array.from({ length: 80 }, (_, n) => message(`Old line ${n}`));
     const later = Array.from({ length: 120 }, (_, n) => message(`New line ${n}`));
-    // Enough time to scroll up before they arrive.
-    const agent = await scriptedAgent([first, [{ sleep: 3_000 }, ...later]], 'Begin');
+    const gate = makeGate();
+    const agent = await scriptedAgent([first, [gate.pause, ...later]], 'Begin');
     const { page } = await openAgentPage(agent);
     await log(page).getByText('Old line 79').waitFor();
     await log(page).getByText('Turn ended').waitFor();
@@ -358,6 +366,7 @@ browserTest(
     await pill.waitFor();
     const topOf = () => log(page).evaluate((box) => box.scrollTop);
     const before = await topOf();
+    gate.open();
     await page.getByRole('button', { name: /^1[0-9][0-9] new$/ }).waitFor();
     expect(await topOf()).toBe(before);
     await field(page).blur();
@@ -373,8 +382,9 @@ longBrowserTest('a growing message leaves its earlier paragraphs in the page unt
   const paragraph = (n: number) =>
     `Paragraph ${n} with *some* words, \`code\` and a [link](https://example.org/${n}).\n\n`;
   const chunks = Array.from({ length: 40 }, (_, n) => [message(paragraph(n), 'one'), { sleep: 5 }]).flat();
+  const gate = makeGate();
   const agent = await scriptedAgent([
-    [...chunks.slice(0, 20), { sleep: 1_500 }, ...chunks.slice(20), message('The end.', 'one')],
+    [...chunks.slice(0, 20), gate.pause, ...chunks.slice(20), message('The end.', 'one')],
   ]);
   const { page } = await openAgentPage(agent);
   await sendPrompt(page, 'Tell me');
@@ -386,13 +396,15 @@ longBrowserTest('a growing message leaves its earlier paragraphs in the page unt
     for (let at = 0; at < 3; at++) new MutationObserver((all) => { window.touched += all.length; })
       .observe(finished[at], { subtree: true, childList: true, characterData: true, attributes: true });
     window.first = finished[0];`);
+  gate.open();
   await log(page).getByText('The end.').waitFor();
   expect(await page.evaluate('[window.touched, document.contains(window.first)]')).toEqual([0, true]);
 });
 
 browserTest('the last paragraph of a message is the same element when the message has ended', async () => {
+  const gate = makeGate();
   const agent = await scriptedAgent([
-    [message('The first.\n\nThe *last* paragraph', 'one'), { sleep: 1_500 }, message('.', 'one')],
+    [message('The first.\n\nThe *last* paragraph', 'one'), gate.pause, message('.', 'one')],
   ]);
   const { page } = await openAgentPage(agent);
   await sendPrompt(page, 'Tell me');
@@ -400,6 +412,7 @@ browserTest('the last paragraph of a message is the same element when the messag
   const paragraph = await last.elementHandle();
   const caret = log(page).locator('.with-caret');
   await caret.waitFor();
+  gate.open();
   await last.filter({ hasText: /\.$/ }).waitFor();
   await caret.waitFor({ state: 'detached' });
   expect(await paragraph!.evaluate((one) => one.isConnected)).toBe(true);
@@ -461,7 +474,8 @@ browserTest(
       kind: 'execute',
       status,
     });
-    const agent = await scriptedAgent([[tool('in_progress'), { sleep: 2_000 }, message('Too late.')]]);
+    const gate = makeGate();
+    const agent = await scriptedAgent([[tool('in_progress'), gate.pause, message('Too late.')]]);
     const { page } = await openAgentPage(agent);
     await sendPrompt(page, 'Test it');
     await log(page).getByText('npm test').waitFor();
@@ -472,12 +486,14 @@ browserTest(
       await route.continue();
     });
     await field(page).blur();
-    await page.keyboard.press('.');
-    await page.keyboard.press('.');
-    await log(page).getByText('Turn cancelled').waitFor();
+    const cancelled = log(page).getByText('Turn cancelled');
+    const cancelling = page.getByRole('button', { name: 'Cancelling…' });
+    await pressSequence(page, ['.', '.'], cancelling.or(cancelled).first());
+    await cancelled.waitFor();
     await log(page)
       .getByRole('button', { name: /npm test.*cancelled/i })
       .waitFor();
+    gate.open();
     await log(page).getByText('Too late.').waitFor();
   },
 );
@@ -505,6 +521,8 @@ longBrowserTest('a linked event at the end stays on the screen while more arrive
   const event_id = frames.find(({ data }) => JSON.stringify(data).includes('Line 59.'))!.id;
   const { page } = await openAgentPage(agent, '/conversation');
   await log(page).getByText('Line 59.').hover();
+  // The conversation must have scrolled to its end before.
+  await expect.poll(() => log(page).evaluate((box) => box.scrollTop)).toBeGreaterThan(0);
   await page.mouse.wheel(0, -20_000);
   await page.getByRole('button', { name: 'Jump to latest' }).waitFor();
   await page.evaluate(`location.hash = 'e${event_id}'`);
@@ -726,7 +744,7 @@ browserTest(
     const focused = () => page.evaluate('document.activeElement.matches("[data-waiting]")');
     const pill = page.getByRole('button', { name: '1 question' });
     await card.getByText('Press n to select, then 1').waitFor();
-    expect(await pill.count()).toBe(0);
+    await pill.waitFor({ state: 'detached' });
     // The card is out of view, and a digit does not answer it.
     await log(page).evaluate((box) => box.scrollTo(0, 0));
     await pill.waitFor();

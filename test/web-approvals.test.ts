@@ -9,10 +9,12 @@ import type { Review } from '../src/features/reviews/rules.ts';
 import type { WaitingStep } from '../src/features/runs/rules/run.ts';
 import {
   browserTest,
+  clickUntil,
   longBrowserTest,
   pressComposing,
   sharedBrowser,
   signIn,
+  tapUntil,
 } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
@@ -93,6 +95,32 @@ const waiting = (page: Page) => page.getByRole('list', { name: 'Waiting' });
 const card = (page: Page, title: string) => waiting(page).getByRole('article').filter({ hasText: title });
 /** A card that has just appeared, moved or got the focus takes no answers for a moment: `src/web/waiting/focus.ts`, `ui/moved-rows.ts`. */
 const untilRead = (page: Page) => page.waitForTimeout(450);
+const rejectionMessage = (page: Page) =>
+  page.getByRole('textbox', { name: 'Message, sent as the next prompt' });
+/** Opens the field for the message of a rejection. */
+async function rejectWithMessage(page: Page, title: string): Promise<Locator> {
+  const message = rejectionMessage(page);
+  const button = card(page, title).getByRole('button', { name: 'Reject with message' });
+  await clickUntil(button, message);
+  return message;
+}
+/**
+ * Records the texts of elements from now on, because some are in view only for a moment: `CONFIRMATION_MS` in
+ * `src/web/screens/approvals/full-screen.tsx`. Returns a function that waits until one of them has contained a text.
+ */
+async function recordTexts(page: Page, selector: string): Promise<(text: string) => Promise<void>> {
+  const texts = await page.evaluateHandle<Set<string>>(`(() => {
+    const texts = new Set();
+    const record = () => {
+      for (const { textContent } of document.querySelectorAll('${selector}')) texts.add(textContent);
+    };
+    new MutationObserver(record).observe(document.body, { subtree: true, childList: true, characterData: true });
+    return texts;
+  })()`);
+  const read = () => texts.evaluate((all) => [...all]);
+  return (text) => expect.poll(read, SOON).toContainEqual(expect.stringContaining(text));
+}
+const isAnswered = (review: Review) => async () => (await get(review)).status === 'answered';
 const get = (review: Review) => plane.client.call('getReview', { params: { review_id: review.id } });
 
 browserTest(
@@ -174,25 +202,32 @@ longBrowserTest('after an answer, a digit does not answer the next card before i
   await expect.poll(focused).toBe(reviews[1]!.id);
 });
 
-browserTest('ten requests take two keys at first, and one key each after that', async () => {
-  const titles = Array.from({ length: 10 }, (_, n) => `change ${n}`);
-  const reviews = await Promise.all(titles.map((title) => requestReview(title)));
-  const page = await openApprovals();
-  await expect.poll(() => page.locator('[data-waiting][data-open]').count(), SOON).toBe(10);
-  await page.keyboard.press('j');
-  for (let left = 9; left >= 0; left--) {
-    await page.keyboard.press('1');
-    await expect.poll(() => page.locator('[data-waiting][data-open]').count(), SOON).toBe(left);
-    // A digit is ignored until the next card can be read.
-    await untilRead(page);
-  }
-  for (const review of reviews) expect((await get(review)).option_id).toBe('once');
-});
+browserTest(
+  'ten requests take two keys at first, and one key each after that',
+  { timeout: 240_000 },
+  async () => {
+    const titles = Array.from({ length: 10 }, (_, n) => `change ${n}`);
+    const reviews: Review[] = [];
+    // Ten agents that start at the same time take too long on a slow machine.
+    for (let at = 0; at < titles.length; at += 2)
+      reviews.push(...(await Promise.all(titles.slice(at, at + 2).map((title) => requestReview(title)))));
+    const page = await openApprovals();
+    await expect.poll(() => page.locator('[data-waiting][data-open]').count(), SOON).toBe(10);
+    await page.keyboard.press('j');
+    for (let left = 9; left >= 0; left--) {
+      await page.keyboard.press('1');
+      await expect.poll(() => page.locator('[data-waiting][data-open]').count(), SOON).toBe(left);
+      // A digit is ignored until the next card can be read.
+      await untilRead(page);
+    }
+    for (const review of reviews) expect((await get(review)).option_id).toBe('once');
+  },
+);
 
 browserTest('a rejection with a message sends both, and keeps the message if it comes too late', async () => {
   const [sent, late] = [await requestReview('npm publish'), await requestReview('npm version')];
   const page = await openApprovals(`?review=${sent.id}`);
-  const message = page.getByRole('textbox', { name: 'Message, sent as the next prompt' });
+  const message = rejectionMessage(page);
   await card(page, 'npm publish').getByRole('button', { name: 'Allow once' }).waitFor();
   await expect.poll(() => page.evaluate('document.activeElement.dataset.review'), SOON).toBe(sent.id);
   await page.keyboard.press('r');
@@ -206,9 +241,7 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
     JSON.stringify(await plane.client.call('listPrompts', { params: { agent_id } }));
   expect(await prompts(sent)).toContain('Only a dry run, please');
 
-  await untilRead(page);
-  await card(page, 'npm version').getByRole('button', { name: 'Reject with message' }).click();
-  await message.fill('Keep the version');
+  await (await rejectWithMessage(page, 'npm version')).fill('Keep the version');
   await page.route('**/respond', async (route) => {
     const body = { option_id: 'once' };
     await plane.client.call('respondReview', { params: { review_id: late.id }, body });
@@ -217,25 +250,23 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
   await page.getByRole('button', { name: 'Reject and send' }).click();
   await card(page, 'Your message was not sent').getByText('Keep the version').waitFor();
   expect(await prompts(late)).not.toContain('Keep the version');
-  await untilRead(page);
-  await page.getByRole('button', { name: 'Send it as a prompt' }).click();
-  await expect.poll(() => prompts(late), SOON).toContain('Keep the version');
+  await clickUntil(page.getByRole('button', { name: 'Send it as a prompt' }), async () =>
+    (await prompts(late)).includes('Keep the version'),
+  );
   await page.unroute('**/respond');
 });
 
 browserTest('a rejection whose response is lost does not offer to send its message again', async () => {
   const review = await requestReview('npm publish');
   const page = await openApprovals(`?review=${review.id}`);
-  await untilRead(page);
-  await card(page, 'npm publish').getByRole('button', { name: 'Reject with message' }).click();
-  await page
-    .getByRole('textbox', { name: 'Message, sent as the next prompt' })
-    .fill('Only a dry run, please');
+  await (await rejectWithMessage(page, 'npm publish')).fill('Only a dry run, please');
   await page.route('**/respond', async (route) => {
     await route.fetch();
     await route.abort();
   });
+  const lost = page.waitForEvent('requestfailed');
   await page.getByRole('button', { name: 'Reject and send' }).click();
+  await lost;
   await card(page, 'Reject · ana').waitFor();
   const drafts = () => page.evaluate('Object.keys(localStorage).filter((key) => key.includes("reject"))');
   await expect.poll(drafts, SOON).toEqual([]);
@@ -246,12 +277,10 @@ browserTest('a rejection whose response is lost does not offer to send its messa
 browserTest('a message is kept if the user goes back and rejects without it', async () => {
   const review = await requestReview('npm publish');
   const page = await openApprovals(`?review=${review.id}`);
-  await untilRead(page);
-  await card(page, 'npm publish').getByRole('button', { name: 'Reject with message' }).click();
-  await page.getByRole('textbox', { name: 'Message, sent as the next prompt' }).fill('Too risky');
+  await (await rejectWithMessage(page, 'npm publish')).fill('Too risky');
   await page.getByRole('button', { name: 'Back' }).click();
-  await card(page, 'npm publish').getByRole('button', { name: 'Reject', exact: true }).click();
-  await card(page, 'Reject · ana').getByText('Too risky').waitFor();
+  const reject = card(page, 'npm publish').getByRole('button', { name: 'Reject', exact: true });
+  await clickUntil(reject, card(page, 'Reject · ana').getByText('Too risky'));
   await page.goto(`${plane.url}/agents/${review.agent_id}/conversation`);
   await page.getByText('Your message was not sent:').waitFor();
   await page.getByText('Too risky').waitFor();
@@ -262,9 +291,7 @@ browserTest(
   async () => {
     const review = await requestReview('npm publish');
     const page = await openApprovals(`?review=${review.id}`);
-    await untilRead(page);
-    await card(page, 'npm publish').getByRole('button', { name: 'Reject with message' }).click();
-    const message = page.getByRole('textbox', { name: 'Message, sent as the next prompt' });
+    const message = await rejectWithMessage(page, 'npm publish');
     await message.pressSequentially('cancel');
     const params = { review_id: review.id };
     const answer = plane.client.call('respondReview', { params, body: { option_id: 'once' } });
@@ -313,7 +340,7 @@ longBrowserTest('while the form for a message is open, digits do not answer, and
   const open = card(page, 'npm publish');
   await open.getByText('1–3 answer').waitFor();
   await page.keyboard.press('r');
-  const message = page.getByRole('textbox', { name: 'Message, sent as the next prompt' });
+  const message = rejectionMessage(page);
   await message.fill('no');
   await open.getByText('Ctrl ⏎ sends · Esc goes back to the options').waitFor();
   expect(await open.getByText('1–3 answer').count()).toBe(0);
@@ -358,8 +385,10 @@ longBrowserTest('an answered card shrinks, unless the user prefers reduced motio
           if (ofCard(animation)) seen.push(animation.effect.getTiming().duration);
         requestAnimationFrame(watch);
       })()`);
-    await open.getByRole('button', { name: 'Allow once' }).click();
-    await card(page, 'Allow once · ana').first().waitFor();
+    await clickUntil(
+      open.getByRole('button', { name: 'Allow once' }),
+      card(page, 'Allow once · ana').first(),
+    );
     await expect.poll(() => page.evaluate('document.getAnimations().some(ofCard)')).toBe(false);
     return [...new Set((await page.evaluate('seen')) as number[])];
   };
@@ -412,8 +441,7 @@ browserTest(
     await page.locator(`[data-row="${locked.id}"]`).getByRole('link', { name: 'Sign in' }).click();
     const sign_in = card(page, 'Sign in to use locked');
     await expect.poll(() => page.evaluate('document.activeElement.dataset.waiting ?? null')).toBe(locked.id);
-    await sign_in.getByRole('button', { name: 'Sign in' }).click();
-    await card(page, 'Signed in').waitFor();
+    await clickUntil(sign_in.getByRole('button', { name: 'Sign in' }), card(page, 'Signed in'));
 
     const link = `${plane.url}/approvals?question=${encodeURIComponent(`${params.run_id}/title`)}`;
     await page.goto(link);
@@ -472,9 +500,7 @@ longBrowserTest(
     await run.getByText(/outcome unknown|its agent was stopped/).waitFor();
     await page.getByRole('navigation', { name: 'Main' }).getByText('1 waiting').waitFor();
     expect(await violations(page)).toEqual([]);
-    await untilRead(page);
-    await run.getByRole('button', { name: 'Resume run' }).click();
-    await run.getByText('Resumed').waitFor();
+    await clickUntil(run.getByRole('button', { name: 'Resume run' }), run.getByText('Resumed'));
     await interrupt();
     await run.getByRole('button', { name: 'Resume run' }).waitFor();
     await plane.client.call('cancelRun', { params });
@@ -551,10 +577,14 @@ browserTest('on a phone, a request fills the screen, and the next one follows it
   await page.evaluate(`document.addEventListener('focusin', ({ target }) => {
     if (target.dataset.review) target.querySelector('button').click();
   })`);
-  await untilRead(page);
-  await request.getByRole('button', { name: 'Allow once' }).tap();
-  await request.getByText('Allow once · ana').waitFor();
-  await page.getByRole('status').getByText('2 left').waitFor();
+  const [untilCard, untilStatus] = [
+    await recordTexts(page, 'article'),
+    await recordTexts(page, '[role=status]'),
+  ];
+  const allow = request.filter({ hasText: 'second thing' }).getByRole('button', { name: 'Allow once' });
+  await tapUntil(allow, isAnswered(second));
+  await untilCard('Allow once · ana');
+  await untilStatus('2 left');
 
   // The third slides in, and the click that hits it at once does nothing.
   await request.getByText('third thing').waitFor();
@@ -567,8 +597,7 @@ browserTest('on a phone, a request fills the screen, and the next one follows it
   await request.getByText('Reject · ana').waitFor();
   await page.getByRole('link', { name: 'Next request' }).tap();
   await request.getByText('first thing').waitFor();
-  await untilRead(page);
-  await request.getByRole('button', { name: 'Reject', exact: true }).tap();
+  await tapUntil(request.getByRole('button', { name: 'Reject', exact: true }), isAnswered(first));
   await page.getByRole('status').getByText('Nothing else waits for you').waitFor();
   expect((await get(first)).option_id).toBe('no');
   await page.getByRole('link', { name: 'Done, back to asks first thing' }).waitFor();
@@ -592,19 +621,17 @@ longBrowserTest('on a phone, questions, forms and sign-ins fill the screen too',
   const request = page.getByRole('article');
   await request.getByText('Which title?').waitFor();
   await request.getByLabel('Answer').fill('Rain');
-  await untilRead(page);
   await expectInView(page, 'Send answer');
-  await request.getByRole('button', { name: 'Send answer' }).tap();
-  await request.getByText('Answered').waitFor();
-  await request.getByText('Sign in to use locked').waitFor();
-  await untilRead(page);
+  const untilCard = await recordTexts(page, 'article');
+  const signing_in = request.getByText('Sign in to use locked');
+  await tapUntil(request.getByRole('button', { name: 'Send answer' }), signing_in);
+  await untilCard('Answered');
   await expectInView(page, 'Sign in');
-  await request.getByRole('button', { name: 'Sign in' }).tap();
-  await request.getByText('How shall I deploy it?').waitFor();
-  await untilRead(page);
+  const deploying = request.getByText('How shall I deploy it?');
+  await tapUntil(request.getByRole('button', { name: 'Sign in' }), deploying);
   await expectInView(page, 'Send');
-  await request.getByRole('button', { name: 'Decline' }).tap();
-  await page.getByRole('link', { name: 'Done, back to deploys' }).waitFor();
+  const done = page.getByRole('link', { name: 'Done, back to deploys' });
+  await tapUntil(request.getByRole('button', { name: 'Decline' }), done);
 });
 
 longBrowserTest('on a phone, a request on the page of a run opens on the whole screen', async () => {
@@ -619,10 +646,10 @@ longBrowserTest('on a phone, a request on the page of a run opens on the whole s
   await page.waitForURL(`${plane.url}/approvals?question=**`);
   const request = page.getByRole('article');
   await request.getByLabel('Answer').fill('Blue');
-  await untilRead(page);
   await expectInView(page, 'Send answer');
-  await request.getByRole('button', { name: 'Send answer' }).tap();
-  await page.getByRole('link', { name: /^Done, back to/ }).tap();
+  const done = page.getByRole('link', { name: /^Done, back to/ });
+  await tapUntil(request.getByRole('button', { name: 'Send answer' }), done);
+  await done.tap();
   await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
 });
 
@@ -732,8 +759,8 @@ longBrowserTest('filters are part of the URL, and cancelling the turn cancels it
   const page = await openApprovals('?kind=edit');
   await card(page, 'an edit').waitFor();
   expect(await waiting(page).getByRole('article').count()).toBe(1);
-  await card(page, 'an edit').getByRole('button', { name: 'Cancel turn' }).click();
-  await card(page, 'Turn cancelled · ana').waitFor();
+  const cancel = card(page, 'an edit').getByRole('button', { name: 'Cancel turn' });
+  await clickUntil(cancel, card(page, 'Turn cancelled · ana'));
   expect(await get(edit)).toMatchObject({ status: 'cancelled', answered_by: 'ana' });
   await page.getByLabel('Filter by kind').selectOption('');
   await card(page, 'a command').waitFor();

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import {
   browserTest,
   longBrowserTest,
+  pressSequence,
   sharedBrowser,
   signIn,
   type WatchedPage,
@@ -95,12 +96,8 @@ browserTest(
     // In the list of users, `k` alone means "up", but not after `g`, even while the list is still on the screen.
     await go('/users', 'Users');
     await page.keyboard.press('j');
-    await page.keyboard.press('g');
-    await page.keyboard.press('k');
-    await page.waitForURL(`${plane.url}/tasks`);
-    await page.keyboard.press('g');
-    await page.keyboard.press('n');
-    await page.waitForURL(`${plane.url}/nodes`);
+    await pressSequence(page, ['g', 'k'], () => page.url() === `${plane.url}/tasks`);
+    await pressSequence(page, ['g', 'n'], () => page.url() === `${plane.url}/nodes`);
     await page.keyboard.press('?');
     const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
     await sheet.getByText('New agent').waitFor();

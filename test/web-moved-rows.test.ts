@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, clickUntil, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { blocksOf } from '../src/web/screens/agents/blocks.ts';
 
@@ -50,19 +50,18 @@ async function clickWhenMoved(button: Locator): Promise<() => Promise<unknown>> 
   });
   return () => button.page().evaluate('clicked');
 }
-/** The row is at its place for long enough, unless the machine is slow: `src/web/ui/moved-rows.ts`. */
-const untilSteady = (page: Page) => page.waitForTimeout(600);
-/** Presses the button until a request is sent. */
-const press = (button: Locator, isSent: () => boolean) =>
-  expect
-    .poll(
-      async () => {
-        if (!isSent()) await button.click({ timeout: 1_000 }).catch(() => {});
-        return isSent();
-      },
-      { ...SOON, interval: 600 },
-    )
-    .toBe(true);
+/** Waits until no row has moved for so long that clicks count again: `src/web/ui/moved-rows.ts`. */
+const untilSteady = (page: Page) =>
+  page.evaluate(`(async () => {
+    const places = () =>
+      JSON.stringify([...document.querySelectorAll('[data-row]')].map((row) => row.getBoundingClientRect()));
+    let [last, since] = [places(), performance.now()];
+    while (performance.now() < since + 600) {
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      const now = places();
+      if (now !== last) [last, since] = [now, performance.now()];
+    }
+  })()`);
 
 async function requestReview(title: string): Promise<string> {
   const options = [
@@ -96,7 +95,7 @@ browserTest('requests that arrive or are answered elsewhere put no button under 
   await clicked();
   await untilSteady(page);
   expect(posts).toEqual([]);
-  await press(buttonOf('second thing'), () => posts.length > 0);
+  await clickUntil(buttonOf('second thing'), () => posts.length > 0);
   expect(posts).toEqual([`/api/permission-reviews/${second}/respond`]);
 });
 
@@ -113,7 +112,29 @@ browserTest('a click on Stop in a row that has just moved is ignored', async () 
   await clicked();
   await untilSteady(page);
   expect(posts).toEqual([]);
-  await press(stop, () => posts.length > 0);
+  await clickUntil(stop, () => posts.length > 0);
+  expect(posts).toEqual([`/api/agents/${below.id}/stop`]);
+});
+
+browserTest('a click in a row that moves while the page scrolls is ignored', async () => {
+  const above = await plane.agent('exec sleep 602', { name: 'above' });
+  const below = await plane.agent('exec sleep 602', { name: 'below' });
+  const { page, posts } = await openPage('/agents?q=sleep+602');
+  const stop = page.getByRole('button', { name: 'Stop below' });
+  await stop.waitFor({ state: 'attached' });
+  await untilSteady(page);
+  await page.evaluate(`{
+    const box = document.querySelector('main .scroll-y');
+    const scroll = () => box.dispatchEvent(new Event('scroll'));
+    globalThis.scrolling = setInterval(scroll, 20);
+  }`);
+  const clicked = await clickWhenMoved(stop);
+  await plane.client.call('restartAgent', { params: { agent_id: above.id } });
+  await clicked();
+  await page.evaluate('clearInterval(scrolling)');
+  await untilSteady(page);
+  expect(posts).toEqual([]);
+  await clickUntil(stop, () => posts.length > 0);
   expect(posts).toEqual([`/api/agents/${below.id}/stop`]);
 });
 
@@ -164,11 +185,11 @@ browserTest('the second click of a double click on Acknowledge acknowledges no o
   await buttonOf('older').waitFor();
   await untilSteady(page);
   const clicked = await clickWhenMoved(buttonOf('older'));
-  await press(buttonOf('newer'), () => posts.length > 0);
+  await clickUntil(buttonOf('newer'), () => posts.length > 0);
   await clicked();
   await untilSteady(page);
   expect(posts).toHaveLength(1);
-  await press(buttonOf('older'), () => posts.length > 1);
+  await clickUntil(buttonOf('older'), () => posts.length > 1);
   expect(posts).toHaveLength(2);
 });
 

@@ -19,7 +19,6 @@ import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
-const SOON = { timeout: 15_000 };
 let plane: TestPlane;
 let code: string;
 const browser = sharedBrowser();
@@ -85,7 +84,7 @@ browserTest.for(firstOf(1, mainScreens))(
     expect(await page.getByLabel('Prompt').getAttribute('rows')).toBe('4');
     await start(page).waitFor();
     held.resolve();
-    await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'billing-api'));
+    await expect.poll(() => repository(page).inputValue()).toBe(join(code, 'billing-api'));
     await page
       .getByRole('combobox', { name: 'Agent' })
       .locator('option', { hasText: 'Install…' })
@@ -131,7 +130,7 @@ browserTest.for(firstOf(1, mainScreens))(
     await expect.poll(() => button.isDisabled()).toBe(true);
 
     held.resolve();
-    await expect.poll(() => button.isEnabled(), SOON).toBe(true);
+    await expect.poll(() => button.isEnabled()).toBe(true);
     await reason.waitFor({ state: 'detached' });
     expect(created).toEqual([]);
     expect(await movedBy(page)).toBeLessThan(0.02);
@@ -144,7 +143,7 @@ browserTest('the list shows branches and changes, filters, and is used with keys
   const options = page.getByRole('option').filter({ has: page.locator('span') });
   await field.click();
   await expect
-    .poll(() => options.allTextContents(), SOON)
+    .poll(() => options.allTextContents())
     .toEqual([`billing-apimain${code}/billing-api`, `shopmain● uncommitted${code}/shop`]);
   await page.keyboard.press('ArrowDown');
   expect(await field.getAttribute('aria-activedescendant')).toBe(await options.nth(1).getAttribute('id'));
@@ -168,19 +167,19 @@ browserTest('the list shows branches and changes, filters, and is used with keys
 browserTest('a path that is no repository is refused at its field, before and after the start', async () => {
   const { page } = await openForm();
   const field = repository(page);
-  await expect.poll(() => field.inputValue(), SOON).not.toBe('');
+  await expect.poll(() => field.inputValue()).not.toBe('');
   const refusal = {
     invalid: 'true',
     text: `${code} is not a git repository. Choose billing-api or shop below it.`,
   };
   await field.fill(`${code}/`);
   await page.getByLabel('Prompt').click();
-  await expect.poll(() => stateOf(page, 'Repository'), SOON).toEqual(refusal);
+  await expect.poll(() => stateOf(page, 'Repository')).toEqual(refusal);
   await field.fill(code);
   expect(await stateOf(page, 'Repository')).toEqual({ invalid: null, text: '' });
   await page.keyboard.press('Escape');
   await field.press('Enter');
-  await expect.poll(() => stateOf(page, 'Repository'), SOON).toEqual(refusal);
+  await expect.poll(() => stateOf(page, 'Repository')).toEqual(refusal);
   await page.locator('[role=combobox][aria-invalid=true]:focus').waitFor();
   await field.fill(join(code, 'nothing'));
   await page.getByLabel('Prompt').click();
@@ -189,7 +188,7 @@ browserTest('a path that is no repository is refused at its field, before and af
 
 longBrowserTest('a folder that is no repository is never prefilled, even if it was used before', async () => {
   const { page } = await openForm();
-  await expect.poll(() => repository(page).inputValue(), SOON).not.toBe('');
+  await expect.poll(() => repository(page).inputValue()).not.toBe('');
   await remember(page, {
     preset: 'plain',
     preset_name: 'Command',
@@ -201,7 +200,7 @@ longBrowserTest('a folder that is no repository is never prefilled, even if it w
   await page.reload();
   // The form has the fields of the preset that was used last, before the presets are loaded.
   await page.getByRole('textbox', { name: 'Command' }).waitFor();
-  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'billing-api'));
+  await expect.poll(() => repository(page).inputValue()).toBe(join(code, 'billing-api'));
   held.resolve();
   await page
     .getByRole('combobox', { name: 'Agent' })
@@ -220,7 +219,7 @@ longBrowserTest('nothing moves if the remembered preset turns out not to be inst
   const held = Promise.withResolvers<void>();
   await page.route('**/api/presets*', (route) => held.promise.then(() => route.continue()));
   await page.reload();
-  await expect.poll(() => repository(page).inputValue(), SOON).not.toBe('');
+  await expect.poll(() => repository(page).inputValue()).not.toBe('');
   const agent = page.getByRole('combobox', { name: 'Agent' });
   expect(await agent.locator('option').allTextContents()).toEqual(['Gemini CLI']);
   held.resolve();
@@ -286,7 +285,7 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
   await page.keyboard.press('Control+Enter');
   await page.getByText('The service is not responding.').waitFor();
   // The list of agents has the new one, whose name the form suggested.
-  await expect.poll(countAgents, SOON).toBe(before + 1);
+  await expect.poll(countAgents).toBe(before + 1);
   await page.keyboard.press('Control+Enter');
   await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);
   expect(await countAgents()).toBe(before + 1);
@@ -297,12 +296,12 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
     preset: 'demo',
   });
   await page.goto(`${plane.url}/agents/new`);
-  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'shop'));
+  await expect.poll(() => repository(page).inputValue()).toBe(join(code, 'shop'));
   await page.evaluate(
     'localStorage.removeItem(Object.keys(localStorage).find((key) => key.endsWith(".choices")))',
   );
   await page.reload();
-  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'shop'));
+  await expect.poll(() => repository(page).inputValue()).toBe(join(code, 'shop'));
 });
 
 browserTest('a user who has left the form stays where they are when the agent is created', async () => {
@@ -325,7 +324,7 @@ browserTest('root allows a refused repository from its error, and then starts an
   const { page } = await openForm();
   const field = repository(page);
   const other = makeRepository(join(plane.folder, 'other'), { 'a.txt': 'one\n' });
-  await expect.poll(() => field.inputValue(), SOON).not.toBe('');
+  await expect.poll(() => field.inputValue()).not.toBe('');
   await field.fill(other);
   await page.getByLabel('Prompt').click();
   await page.getByText(`${other} is not in an allowed folder.`).waitFor();
@@ -357,7 +356,7 @@ longBrowserTest('another user sees who can allow a folder', async () => {
   });
   await signIn(page, plane, { token });
   await page.goto(`${plane.url}/agents/new`);
-  await expect.poll(() => repository(page).inputValue(), SOON).not.toBe('');
+  await expect.poll(() => repository(page).inputValue()).not.toBe('');
   await repository(page).fill('/etc');
   await page.getByLabel('Prompt').click();
   await page.getByText('A root user can allow this repository.').waitFor();
@@ -374,7 +373,7 @@ browserTest(
     await page.route('**/repositories*', (route) => held.then(() => route.fulfill({ json: none })));
     await page.goto(`${plane.url}/agents/new`);
     const where = page.getByRole('combobox', { name: 'Where' });
-    await expect.poll(() => where.inputValue(), SOON).toBe('empty');
+    await expect.poll(() => where.inputValue()).toBe('empty');
     await expect.poll(() => start(page).isEnabled()).toBe(true);
 
     const answer = Promise.withResolvers<void>();

@@ -82,13 +82,14 @@ browserTest('the token is hidden until it is revealed, and is replaced when it i
   });
   await page.getByRole('button', { name: 'Rotate token…' }).click();
   await page.getByRole('button', { name: 'Rotate token', exact: true }).click();
-  await expect.poll(() => token.inputValue(), { timeout: 20_000 }).not.toBe(real);
+  await expect.poll(() => token.inputValue()).not.toBe(real);
   expect((await plane.client.call('getBootstrapToken')).token).toBe(await token.inputValue());
   expect(errors).toEqual([]);
 });
 
 browserTest(
   'a node joins with the token from the page, is registered and tested, and cannot be deleted while it has agents',
+  { timeout: 240_000 },
   async () => {
     const { page } = await open('/nodes');
     await page.getByRole('button', { name: 'Join node with token' }).click();
@@ -160,7 +161,7 @@ browserTest(
     // One click fixes what the test found.
     await panel.getByRole('button', { name: 'Use the root configured on the node' }).click();
     const all = ['DNS passed', 'TCP passed', 'TLS passed', 'Auth passed', 'Version passed'];
-    await expect.poll(() => steps(page), { timeout: 20_000 }).toEqual(all);
+    await expect.poll(() => steps(page)).toEqual(all);
     expect((await node.record()).default_worktree_root).toBe(null);
 
     const agent = await node.agent('true', { name: 'stays-there' });

@@ -136,8 +136,10 @@ browserTest(
       await page.goto(`${plane.url}/agents/${path}`);
       await list.getByText(last).first().waitFor();
       await list.hover();
-      await page.mouse.wheel(0, -400);
       const button = page.getByRole('button', { name: /^Jump to latest$|new$/ });
+      // The list must have scrolled to its end before.
+      await expect.poll(() => list.evaluate((box) => box.scrollTop)).toBeGreaterThan(0);
+      await page.mouse.wheel(0, -400);
       await button.waitFor();
       const [above, below] = [(await list.boundingBox())!, (await button.boundingBox())!];
       expect(below.y, path).toBeGreaterThanOrEqual(above.y + above.height);

@@ -8,6 +8,7 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import {
   browserTest,
+  clickUntil,
   longBrowserTest,
   mainScreens,
   sharedBrowser,
@@ -54,7 +55,10 @@ browserTest('a user creates the first team from a template, runs it and sees its
   await page.getByLabel('Title').fill('Count to a hundred');
   await page.getByLabel('Prompt').press('Control+Enter');
   await page.waitForURL(/\/runs\/run_\w+/);
-  await page.getByRole('region', { name: 'Result', exact: true }).getByText('"sum": 5050').waitFor();
+  await page
+    .getByRole('region', { name: 'Result', exact: true })
+    .getByText('"sum": 5050')
+    .waitFor({ timeout: 90_000 });
   // On a phone the steps are a list instead of a graph.
   const steps = page.getByRole('region', { name: 'Steps' });
   expect(await steps.getByRole('application').count()).toBe(0);
@@ -98,6 +102,7 @@ browserTest('a run shows what its members changed, with links to the diffs', asy
 
 browserTest(
   'everything that a run needs from people can be given on its page, which also shows the result',
+  { timeout: 240_000 },
   async () => {
     const { page, errors, foreign_requests } = await open();
     const text = await readFile(new URL('../examples/human.json', import.meta.url), 'utf8');
@@ -255,9 +260,6 @@ longBrowserTest('a click anywhere in a row of a team or a run opens it', async (
   await page.waitForURL(`${plane.url}/teams/${team_id}/runs/${run_id}`);
 });
 
-/** Buttons of a run that have just replaced others take no clicks for a moment: `src/web/ui/replaced.ts`. */
-const untilUsable = (page: Page) => page.waitForTimeout(450);
-
 longBrowserTest(
   'a run without steps shows its members, and a person can fail, resume and cancel it',
   async () => {
@@ -278,12 +280,11 @@ longBrowserTest(
     await page.getByRole('button', { name: 'Fail', exact: true }).click();
     // Not in the dialog, which is about to close.
     await page.locator('#main').getByText('nobody came', { exact: true }).waitFor();
-    await untilUsable(page);
-    await page.getByRole('button', { name: 'Resume run' }).click();
-    await page.getByRole('button', { name: 'Cancel run…' }).waitFor();
-    await untilUsable(page);
-    await page.getByRole('button', { name: 'Cancel run…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel run' }).click();
+    const cancel = page.getByRole('button', { name: 'Cancel run…' });
+    const confirm = page.getByRole('dialog').getByRole('button', { name: 'Cancel run' });
+    await clickUntil(page.getByRole('button', { name: 'Resume run' }), cancel);
+    await clickUntil(cancel, confirm);
+    await confirm.click();
     await page.getByRole('heading', { level: 1 }).getByText('cancelled').waitFor();
   },
 );
@@ -403,10 +404,10 @@ browserTest("a person can send, answer and acknowledge mail in a run's mailbox",
   const message = mailbox.getByLabel('Message');
   await message.fill('Who has the keys?');
   await page.reload();
-  expect(await message.inputValue()).toBe('Who has the keys?');
+  await expect.poll(() => message.inputValue()).toBe('Who has the keys?');
   await message.press('Control+Enter');
   await mailbox.getByRole('listitem').getByText('Who has the keys?').waitFor();
-  expect(await message.inputValue()).toBe('');
+  await expect.poll(() => message.inputValue()).toBe('');
   expect(await inbox(`ann@${team_id}`)).toEqual([[me, { text: 'Who has the keys?' }]]);
 
   const question = { run_id, from_actor_id: bob, to_actor_id: me, payload: { text: 'Which door?' } };

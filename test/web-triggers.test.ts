@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 const me = `user:${ROOT.username}`;
-const FIRES_MS = 60_000;
+const FIRES_MS = 90_000;
 
 /** A run of a team with the members `ann` and `bob`, which have no agents. */
 async function startRun(name: string): Promise<{ run_id: string; team_id: string; path: string }> {
@@ -143,27 +143,36 @@ browserTest('the dialog focuses its first field, also if its code arrives after 
 
 browserTest(
   "a trigger that fires once leaves the list, and its mail arrives in the user's inbox",
+  { timeout: 240_000 },
   async () => {
     const { page, errors } = await browser.open(plane);
     const { run_id, path } = await startRun('once');
     await signIn(page, plane);
     await page.goto(plane.url + path);
     const region = regionOf(page);
+    // Both pages are open before the time is set, because it may not pass before both have shown the trigger.
+    const mail_page = await page.context().newPage();
+    await mail_page.goto(`${plane.url}/mail`);
+    const own = mail_page.getByRole('region', { name: 'Your time triggers' });
+    await own.waitFor();
     const dialog = await openDialog(page);
     await dialog.getByLabel('Recipient').selectOption(ROOT.username);
     await dialog.getByRole('combobox', { name: 'Time zone' }).fill('UTC');
     await dialog.getByLabel('Message').fill('Call back');
     // Long enough to save it on a slow machine.
-    await dialog.getByLabel('Time', { exact: true }).fill(localTime(Date.now() + 20_000));
+    await dialog.getByLabel('Time', { exact: true }).fill(localTime(Date.now() + 30_000));
     await save(dialog);
     const row = rowOf(region, 'Call back');
     await row.getByText('once', { exact: true }).waitFor();
 
-    const context = page.context();
-    const mail_page = await context.newPage();
-    await mail_page.goto(`${plane.url}/mail`);
-    const own = mail_page.getByRole('region', { name: 'Your time triggers' });
     const link = rowOf(own, 'Call back').getByRole('link', { name: 'once · run 1' });
+    await expect
+      .poll(async () => {
+        // The page reads the triggers again when the user returns to it.
+        await mail_page.evaluate("window.dispatchEvent(new Event('visibilitychange'))");
+        return link.isVisible();
+      })
+      .toBe(true);
     expect(await link.getAttribute('href')).toBe(path);
 
     await row.waitFor({ state: 'detached', timeout: FIRES_MS });

@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { oddFrames, type ScenarioName, scenarios } from './acp-scenarios.ts';
 import type { Json } from './acp-wire.ts';
@@ -187,16 +188,25 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
   },
   async sends_updates() {
     const update = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { text } });
-    await inTurn(
-      'sends_updates',
-      JSON.stringify([[update('a'), { sleep: 1 }, { toolCall: {}, options: [] }, update('b')]]),
-    );
+    const folder = await mkdtemp(join(tmpdir(), 'svc-agent-'));
+    const until_file = join(folder, 'go-on');
+    const permission = { toolCall: {}, options: [] };
+    const updates = [update('a'), { sleep: 1 }, permission, update('b'), { until_file }, update('c')];
+    const endless = { ...update('d'), every_ms: 1 };
+    await inTurn('sends_updates', JSON.stringify([[...updates, endless]]));
     const { id, params } = await permissionRequest();
     expect(params.options).toEqual([]);
     expect(agentText()).toBe('a');
     choose(id, 'any');
-    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    const ended = end();
+    await expect.poll(agentText).toBe('ab');
+    await setTimeout(50);
     expect(agentText()).toBe('ab');
+    await writeFile(until_file, '');
+    await expect.poll(agentText).toMatch(/^abcddd/);
+    agent.send({ method: 'session/cancel', params: {} });
+    expect(await ended).toEqual({ stopReason: 'cancelled' });
+    await rm(folder, { recursive: true });
   },
   async writes() {
     const folder = await mkdtemp(join(tmpdir(), 'svc-agent-'));

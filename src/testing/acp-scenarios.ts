@@ -3,7 +3,7 @@
  * it otherwise.
  */
 import { exec } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -225,15 +225,17 @@ export const scenarios = {
   },
   sends_updates: {
     description:
-      'sends the updates in [a JSON list], one turn per prompt; an update with options is a permission request, and one with sleep is a pause',
+      'sends the updates in [a JSON list], one turn per prompt; an update with options is a permission request, one with sleep is a pause, one with until_file is a pause until that file exists, and one with every_ms is sent again and again until the turn is cancelled',
     turn: async (wire, list = '[]') => {
       const turns = JSON.parse(list) as Json[][];
       for (const one of turns[turns_sent++ % turns.length] ?? []) {
         if (typeof one.sleep === 'number') await setTimeout(one.sleep);
+        else if (typeof one.until_file === 'string') await untilExists(one.until_file);
+        else if (typeof one.every_ms === 'number') await sendEvery(wire, one as RepeatedUpdate);
         else if (one.options) await wire.request('session/request_permission', one);
         else wire.update(one);
       }
-      return 'end_turn';
+      return wire.cancelled ? 'cancelled' : 'end_turn';
     },
   },
   writes: {
@@ -323,6 +325,16 @@ export function oddFrames(session_id: string): string[] {
     frame('keys', '{"same":1,"same":2,"10":"a","9":"b","__proto__":{"x":1}}'),
     frame('caf\\u00e9 \\ud83d\\ude00 \\/ \\u0041 \\u0000 \\ud800', '{ "spaces" : [ 1 , 2 ] }'),
   ];
+}
+
+type RepeatedUpdate = Json & { every_ms: number };
+
+async function sendEvery(wire: Wire, { every_ms, ...update }: RepeatedUpdate): Promise<void> {
+  for (; !wire.cancelled; await setTimeout(every_ms)) wire.update(update);
+}
+
+async function untilExists(path: string): Promise<void> {
+  while (!existsSync(path)) await setTimeout(20);
 }
 
 async function requestAndQuote(wire: Wire, options: Json[]): Promise<string> {

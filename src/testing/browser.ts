@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
-import { afterAll, afterEach, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { Client } from '../client/client.ts';
 import { SESSION_KEY } from '../web/api/session-key.ts';
 import { onlyLong } from './long.ts';
@@ -217,6 +217,48 @@ export async function signIn(
 export function pressComposing(page: Page, key: string): Promise<unknown> {
   const event = `{ key: '${key}', keyCode: 229, bubbles: true, cancelable: true }`;
   return page.evaluate(`document.activeElement.dispatchEvent(new KeyboardEvent('keydown', ${event}))`);
+}
+
+/** The expected effect of an action: an element becomes visible, or a condition holds. */
+type Effect = Locator | (() => boolean | Promise<boolean>);
+
+/** Acts again if there is no effect within three seconds, because the UI may have ignored the action. */
+export async function actUntil(act: () => Promise<unknown>, effect: Effect): Promise<void> {
+  const isDone = typeof effect === 'function' ? effect : () => effect.isVisible();
+  for (let tries_left = 9; ; tries_left--) {
+    await act();
+    try {
+      await expect.poll(isDone, { timeout: 3_000 }).toBe(true);
+      return;
+    } catch (error) {
+      if (await isDone()) return;
+      if (tries_left === 0) throw error;
+    }
+  }
+}
+
+/**
+ * Clicks until there is an effect: the UI ignores clicks on what has just appeared or moved (`src/web/waiting/focus.ts`,
+ * `src/web/ui/moved-rows.ts`, `src/web/ui/replaced.ts`), and a test cannot know when that was.
+ */
+export function clickUntil(button: Locator, effect: Effect): Promise<void> {
+  // It may be gone when it is clicked again.
+  return actUntil(() => button.click({ timeout: 1_000 }).catch(() => {}), effect);
+}
+
+/** Like `clickUntil`, with a finger. */
+export function tapUntil(button: Locator, effect: Effect): Promise<void> {
+  return actUntil(() => button.tap({ timeout: 1_000 }).catch(() => {}), effect);
+}
+
+/**
+ * Presses keys one after another, again and again until they have an effect. The UI takes them for a sequence only if each
+ * follows the one before within 1.5 s, which a slow machine may miss. The keys must be harmless after their effect.
+ */
+export function pressSequence(page: Page, keys: readonly string[], effect: Effect): Promise<void> {
+  return actUntil(async () => {
+    for (const key of keys) await page.keyboard.press(key);
+  }, effect);
 }
 
 /** Whether an element is completely inside the visible part of another. */
