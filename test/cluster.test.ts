@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, vi } from 'vitest';
+import { afterEach, expect } from 'vitest';
 import { TestCluster } from '../src/testing/cluster.ts';
 import { ASKER, Conversation } from '../src/testing/conversation.ts';
 import { execute, postgresTest as test } from '../src/testing/postgres.ts';
@@ -48,16 +48,15 @@ test('an approval that is given at a plane that stands by reaches the agent', as
 });
 
 test('a forwarded stop that takes longer than the shutdown is answered, and is carried out by the next plane', async () => {
-  const env = { SVC_TEST_TIME_SCALE: '0.5' };
-  cluster = await TestCluster.open(['a', 'b'], { envOf: () => env });
+  cluster = await TestCluster.open(['a', 'b']);
   const [a, b] = cluster.planes as [TestCluster['planes'][0], TestCluster['planes'][0]];
   const agent = await cluster.node.agent('trap "" TERM; while :; do echo here; sleep 0.2; done');
   // It ignores the signal once it has printed something.
-  await vi.waitFor(async () => expect(await a.output(agent.id)).not.toHaveLength(0), 5_000);
+  await expect.poll(() => a.output(agent.id)).not.toHaveLength(0);
   const stop = b.client
-    .call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 6 } })
+    .call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 12 } })
     .catch((error: Error) => error);
-  await vi.waitFor(() => expect(a.log).toContain('agent_stopped'), 5_000);
+  await expect.poll(() => a.log).toContain('agent_stopped');
   expect(await a.kill('SIGTERM')).toBe(0);
   expect(await stop).toMatchObject({ code: 'shutdown_interrupted' });
   expect(a.log).not.toContain('shutdown takes too long');
@@ -87,7 +86,7 @@ test('a plane that stands by reopens its log on SIGHUP, and continues', async ()
     const [, b] = cluster.planes;
     await rename(join(folder, 'b'), join(folder, 'b.1'));
     b!.signal('SIGHUP');
-    await vi.waitFor(() => expect(existsSync(join(folder, 'b'))).toBe(true), 5_000);
+    await expect.poll(() => existsSync(join(folder, 'b'))).toBe(true);
     expect(await cluster.until(b!, (planes) => planes.length === 2)).toMatchObject([
       { name: 'a', state: 'active' },
       { name: 'b', state: 'standby' },
@@ -137,7 +136,7 @@ test('planes get a new authority, and then a new key, as the guide says', { time
   const fresh = await authorityOf(a);
   expect(fresh).not.toBe(old);
   expect(a.log.slice(before)).not.toContain('missing files');
-  await vi.waitFor(async () => expect(await authorityOf(b)).toBe(fresh), 5_000);
+  await expect.poll(() => authorityOf(b)).toBe(fresh);
   expect(b.log).toMatch(/"files":\[.*"ca\.pem".*"missing files were taken from the database"/);
   await node.until('connected');
 

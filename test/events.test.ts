@@ -125,10 +125,15 @@ test('a stream stays open after the end of an agent and shows its next session',
 test('the fleet feed contains every change of a record and no output', async () => {
   const stop = new AbortController();
   const frames: Frame[] = [];
+  let state: string | null = null;
+  const onState = (next: string) => {
+    state = next;
+  };
   const following = (async () => {
-    for await (const frame of plane.client.follow('followAll', { signal: stop.signal })) frames.push(frame);
+    const feed = plane.client.follow('followAll', { signal: stop.signal }, { onState });
+    for await (const frame of feed) frames.push(frame);
   })();
-  await sleep(200);
+  await expect.poll(() => state).toBe('connected');
   const agent = await plane.agent('seq 1 1000');
   await plane.finished(agent.id);
   await plane.client.call('deleteAgent', { params: { agent_id: agent.id } });

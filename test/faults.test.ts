@@ -200,10 +200,10 @@ disk(
           })) as { code?: string }[]
         ).map(({ code }) => code);
       const other = await plane.create({ command: 'true', name: 'other' }).catch(() => null);
-      // The guard may pause the output before the first line.
-      const isPaused = () => existsSync(join(small.data_dir, 'sessions/.paused'));
-      while (!isPaused() && (await plane.get(agent.id)).last_seq === 0) await sleep(50);
-      await sleep(3000);
+      while (!existsSync(join(small.data_dir, 'sessions/.paused'))) await sleep(50);
+      // The full disk may keep the plane from storing the warning. In that case, it stores it later.
+      const until = performance.now() + 10_000;
+      while (!(await codes()).includes('output_paused') && performance.now() < until) await sleep(50);
       if (other) {
         const start = plane.client.call('startAgent', { params: { agent_id: other.id } });
         await expect(start).rejects.toThrow('not enough disk space');

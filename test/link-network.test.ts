@@ -59,7 +59,8 @@ test.each(firstOf(1, links))(
         node_id: node.id,
         start: true,
       });
-    for (let n = 0; performance.now() < until; n++) {
+    const fewCuts = () => weather.cut_after_bytes !== undefined && node.proxy!.cuts <= 5;
+    for (let n = 0; performance.now() < until || fewCuts(); n++) {
       const line = `${n} ${'x'.repeat(Math.floor(next() * 5_000))}\n`;
       typed += line;
       const type = () => request('POST', `/api/agents/${cat.id}/input`, { data: line }, { key: `line-${n}` });
@@ -67,7 +68,6 @@ test.each(firstOf(1, links))(
       creating.push(create(`short ${n}`));
       await sleep(next() * 300);
     }
-    if (weather.cut_after_bytes) expect(node.proxy!.cuts).toBeGreaterThan(5);
     node.proxy!.reset();
     if (weather.cut_after_bytes) node.proxy!.cut();
 

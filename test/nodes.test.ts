@@ -53,7 +53,7 @@ test.runIf(hasProc)('ps shows the role of each process of the service', async ()
 
 test('an agent on a node is created, watched, stopped and restarted like a local one', async () => {
   const made = await bare.agent(
-    'echo up; echo err >&2; trap "echo bye; exit 0" TERM; while :; do sleep 0.05; done',
+    'trap "echo bye; exit 0" TERM; echo up; echo err >&2; while :; do sleep 0.05; done',
     {
       start: false,
     },

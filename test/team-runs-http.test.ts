@@ -1,5 +1,5 @@
 /** A run of a team with the whole program: members on the main node and on a remote node, and a kill of the plane. */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
@@ -21,10 +21,11 @@ test('a run on two nodes executes each step once, even if the plane is killed', 
   try {
     node = await TestAgentNode.open(plane);
     const note = 'echo "$SVC_STEP_KEY" >>done; command -v svc >/dev/null && cat "$SVC_STEP_INPUT"';
+    const later = `until [ -e go ]; do sleep 0.05; done; ${note}`;
     const spec = {
       members: [
         { member_id: 'near', agent: { command: note, workdir: plane.work } },
-        { member_id: 'far', agent: { command: `sleep 1; ${note}`, workdir: node.work, node_id: node.id } },
+        { member_id: 'far', agent: { command: later, workdir: node.work, node_id: node.id } },
       ],
       steps: [
         { step_key: 'a', member_id: 'near' },
@@ -43,6 +44,7 @@ test('a run on two nodes executes each step once, even if the plane is killed', 
     while ((await step('b')).status !== 'running') await sleep(20);
     await plane.kill();
     await plane.start();
+    await writeFile(join(node.work, 'go'), '');
     let run: Run;
     do {
       await sleep(20);

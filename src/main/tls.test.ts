@@ -87,7 +87,7 @@ test('new connections use a renewed certificate', async () => {
   await write(renewed);
   await expectShown(old);
   check();
-  await vi.waitFor(() => expect(logged).toEqual([RELOADED]));
+  await expect.poll(() => logged).toEqual([RELOADED]);
   await expectShown(renewed);
   const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256;
   expect(announced.map(fingerprint)).toEqual([old.cert, renewed.cert].map(fingerprint));
@@ -96,24 +96,24 @@ test('new connections use a renewed certificate', async () => {
 test('a reload does not wait for the next check', async () => {
   await write(renewed);
   reload();
-  await vi.waitFor(() => expect(logged).toEqual([RELOADED]));
+  await expect.poll(() => logged).toEqual([RELOADED]);
   await expectShown(renewed);
 });
 
 test('files that do not match or cannot be read are logged once, and the old certificate stays in use', async () => {
   await write({ cert: renewed.cert });
   check();
-  await vi.waitFor(() => expect(logged).toEqual([expect.stringMatching(UNUSABLE)]));
+  await expect.poll(() => logged).toEqual([expect.stringMatching(UNUSABLE)]);
   await expectShown(old);
   await rm(path('key'));
   check();
-  await vi.waitFor(() => expect(logged).toHaveLength(2));
+  await expect.poll(() => logged).toHaveLength(2);
   expect(logged[1]).toBe(`server.tls.key ${path('key')} cannot be read: ENOENT`);
   check();
   await expectShown(old);
   await write(renewed);
   check();
-  await vi.waitFor(() => expect(logged.slice(2)).toEqual([RELOADED]));
+  await expect.poll(() => logged.slice(2)).toEqual([RELOADED]);
   await expectShown(renewed);
 });
 

@@ -137,10 +137,11 @@ test('changed files are stored once the database is back, and the failure is log
   vi.useFakeTimers({ toFake: ['setTimeout'] });
   try {
     const stored = a.files.storeEventually(store, new AbortController().signal);
-    await vi.waitFor(() => {
+    const triesAfterPause = () => {
       vi.advanceTimersByTime(limits.trust_files_retry_ms);
-      expect(tries).toBe(3);
-    });
+      return tries;
+    };
+    await expect.poll(triesAfterPause).toBe(3);
     vi.useRealTimers();
     await stored;
   } finally {

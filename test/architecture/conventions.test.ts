@@ -1,6 +1,6 @@
 /** Conventions that readers rely on: large files begin with a description, all tests run, and no work is left as a TODO. */
 import { expect, test } from 'vitest';
-import { isForTests, sourceFiles } from './source.ts';
+import { callsOf, isForTests, sourceFiles } from './source.ts';
 
 const folders = ['src', 'test', 'scripts', 'bench'];
 const files = folders
@@ -18,6 +18,15 @@ test('no test is skipped or focused', () => {
       /\.test\.tsx?$/.test(file.path) && /\b(test|it|describe)\.(skip|only|todo|fails)\b/.test(file.text),
   );
   expect(skipped.map((file) => file.path)).toEqual([]);
+});
+
+/** Vitest gives up after one second otherwise, which is too short for a slow machine. `expect.poll` waits longer by default. */
+test('each vi.waitFor and vi.waitUntil has a timeout', () => {
+  const impatient = files
+    .filter((file) => /\bvi\s*\.\s*wait/.test(file.text))
+    .flatMap((file) => callsOf(file, /^vi\s*\.\s*wait(For|Until)$/))
+    .filter(({ options }) => !/^([A-Z\d_]+|\{.*\btimeout\b.*\})$/s.test(options ?? ''));
+  expect(impatient.map(({ place }) => place)).toEqual([]);
 });
 
 test('no file suppresses compiler errors', () => {

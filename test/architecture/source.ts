@@ -1,7 +1,7 @@
 /** The input of the architecture tests: every source file with its parsed imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { parseSync } from 'vite';
+import { parseSync, Visitor } from 'vite';
 
 export const root = join(import.meta.dirname, '../..');
 
@@ -47,6 +47,22 @@ export function loadedBy(path: string, text: string): string[] {
     ...imports.map(({ moduleRequest }) => moduleRequest.value),
     ...exports.flatMap(({ moduleRequest }) => (moduleRequest ? [moduleRequest.value] : [])),
   ];
+}
+
+/** The calls whose callee reads like this: where they are (`path:line`), and their second argument as written. */
+export function callsOf({ path, text }: SourceFile, callee: RegExp): { place: string; options?: string }[] {
+  const calls: { place: string; options?: string }[] = [];
+  const written = ({ start, end }: { start: number; end: number }) => text.slice(start, end);
+  const visitor = new Visitor({
+    CallExpression(call) {
+      if (!callee.test(written(call.callee))) return;
+      const place = `${path}:${text.slice(0, call.start).split('\n').length}`;
+      const options = call.arguments[1];
+      calls.push({ place, ...(options && { options: written(options) }) });
+    },
+  });
+  visitor.visit(parseSync(path, text).program);
+  return calls;
 }
 
 /** The path of a relative import from the repository's root; null for packages. */

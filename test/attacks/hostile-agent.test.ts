@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/acp/limits.ts';
 import { Client } from '../../src/client/client.ts';
 import type { Review } from '../../src/features/reviews/rules.ts';
@@ -229,11 +229,9 @@ test('ids, keys and kinds named like built-in JavaScript properties change nothi
   expect(reviews.map((review) => review.options[0]!.option_id)).toEqual(names);
   for (const review of reviews)
     await conversation.respond(review.id, { option_id: review.options[0]!.option_id });
-  await vi.waitFor(async () => {
-    expect((await conversation.reviews()).map(({ delivery }) => delivery)).toEqual(
-      names.map(() => 'written'),
-    );
-  });
+  await expect
+    .poll(async () => (await conversation.reviews()).map(({ delivery }) => delivery))
+    .toEqual(names.map(() => 'written'));
   await conversation.expectSameState();
   for (const path of ['/api/agents', '/api/permission-reviews', '/api/me', '/api/nodes']) {
     const response = await fetch(plane.url + path, { headers: { authorization: `Bearer ${plane.token}` } });

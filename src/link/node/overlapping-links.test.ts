@@ -32,7 +32,7 @@ test('an earlier link whose position takes longer to store does not replace a la
     () => 'attached',
     (error: { code?: string }) => error.code,
   );
-  await vi.waitFor(() => expect(set).toHaveBeenCalledTimes(1));
+  await expect.poll(() => set).toHaveBeenCalledTimes(1);
   await planes[1]!.attach(sink);
   go();
   expect(await earlier).toBe('stale_link');

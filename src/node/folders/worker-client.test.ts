@@ -100,7 +100,7 @@ test.runIf(delegated && as_root)(
 
 /** Arguments: the modules and the folder of the test. Uses up all descriptors while a worker has a job. */
 const STARVING = `
-  import { closeSync, existsSync, openSync } from 'node:fs';
+  import { closeSync, existsSync, openSync, writeFileSync } from 'node:fs';
   import { join } from 'node:path';
   import { setTimeout } from 'node:timers/promises';
   const [modules, base] = process.argv.slice(1);
@@ -132,6 +132,7 @@ const STARVING = `
     await setTimeout(50);
   }
   for (const fd of held) closeSync(fd);
+  writeFileSync(join(safe, 'go'), '');
   const { workdir } = await made;
   console.log(workdir);
   await folders.close();
@@ -139,7 +140,9 @@ const STARVING = `
 
 test.runIf(as_root)('a service without free descriptors continues with the jobs of its workers', async () => {
   const run_as = await findUser(directExec, 'nobody');
-  const { folders } = withFilter((safe) => `touch ${safe}/begun; sleep 4`, run_as, null);
+  const filter = (safe: string) =>
+    `cd ${safe}; touch begun; while [ -e begun ] && [ ! -e go ]; do sleep 0.05; done`;
+  const { folders } = withFilter(filter, run_as, null);
   await folders.close();
   const modules = fileURLToPath(new URL('..', import.meta.url));
   const node = [process.execPath, '--input-type=module', '-e', STARVING, modules, base];

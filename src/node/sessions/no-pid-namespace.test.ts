@@ -92,7 +92,9 @@ sandboxed(`a stop gives the agent its grace period and ends what it started${not
 
 sandboxed(`processes that the agent leaves behind are ended, or listed if they are kept${note}`, async () => {
   await open();
-  const leave = 'env -i /bin/sh -c "exec sleep 1000" >/dev/null 2>&1 </dev/null & echo $! >child; sleep 0.2';
+  // Ends once the other process is `sleep`, with neither the environment nor the command line of the agent.
+  const leave =
+    'env -i /bin/sh -c "exec sleep 1000" >/dev/null 2>&1 </dev/null & echo $! >child; until grep -q ^sleep /proc/$!/cmdline; do sleep 0.02; done';
   for (const on_exit of ['kill', 'keep'] as const) {
     const id = await run(leave, { on_exit });
     const { leftovers } = await seen.ended(id);

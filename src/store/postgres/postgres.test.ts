@@ -1,5 +1,6 @@
 /** What the store does with PostgreSQL alone: values, conflicts between transactions, and lost connections. */
 import { type Compilable, sql } from 'kysely';
+import pg from 'pg';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { silentLog } from '../../base/log.ts';
 import { holdWrite } from '../../testing/held-write.ts';
@@ -183,18 +184,30 @@ it('a write that runs alone sees what writes in progress change', async () => {
 
 it('a write whose body throws before a queued statement conflicts runs again', async () => {
   await store.write((tx) => setMeta(tx, 'n', '0'));
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query('SELECT pg_advisory_lock(7)');
+  const change = async () => {
+    await client.query(`UPDATE meta SET value = '7' WHERE key = 'n'`);
+    await client.query('SELECT pg_advisory_unlock(7)');
+  };
   let runs = 0;
   let other: Promise<unknown> | undefined;
-  await store.write(async (tx) => {
-    runs++;
-    const value = await metaValue(tx, 'n');
-    if (value === '7') return;
-    other = execute(database.url, `SELECT pg_sleep(0.2); UPDATE meta SET value = '7' WHERE key = 'n'`);
-    tx.queue(tx.sql.selectNoFrom(sql`pg_sleep(0.5)::text`.as('slept')));
-    tx.queue(tx.sql.updateTable('meta').set({ value: '8' }).where('key', '=', 'n'));
-    throw new Error(`not ${value}`);
-  });
-  await other;
+  try {
+    await store.write(async (tx) => {
+      runs++;
+      const value = await metaValue(tx, 'n');
+      if (value === '7') return;
+      other = change();
+      // Waits until the other change is committed.
+      tx.queue(tx.sql.selectNoFrom(sql`pg_advisory_xact_lock(7)::text`.as('locked')));
+      tx.queue(tx.sql.updateTable('meta').set({ value: '8' }).where('key', '=', 'n'));
+      throw new Error(`not ${value}`);
+    });
+    await other;
+  } finally {
+    await client.end();
+  }
   expect(runs).toBe(2);
 });
 

@@ -1,5 +1,5 @@
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { readAfterFetch } from './after-fetch.ts';
 
 const queryKey = ['changes', 'agt_1'];
@@ -16,9 +16,9 @@ function open() {
   const observer = new QueryObserver(queries, { queryKey, queryFn, staleTime: Number.POSITIVE_INFINITY });
   onTestFinished(observer.subscribe(() => {}));
   const answer = async (text: string) => {
-    await vi.waitFor(() => expect(observer.getCurrentResult().fetchStatus).toBe('fetching'));
+    await expect.poll(() => observer.getCurrentResult().fetchStatus).toBe('fetching');
     answers.at(-1)!.resolve(text);
-    await vi.waitFor(() => expect(observer.getCurrentResult().data).toBe(text));
+    await expect.poll(() => observer.getCurrentResult().data).toBe(text);
   };
   return { queries, answers, answer };
 }

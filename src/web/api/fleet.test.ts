@@ -1,5 +1,5 @@
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { applyFrame, readAgain } from './fleet.ts';
 
 type Row = Record<string, unknown>;
@@ -163,7 +163,7 @@ test('an answer that arrives while the list of waiting steps is fetched is not l
   onTestFinished(observer.subscribe(() => {}));
   applyFrame(queries, step(waiting('a', null)));
   first.resolve([waiting('a')]);
-  await vi.waitFor(() => expect(observer.getCurrentResult().data).toEqual([]));
+  await expect.poll(() => observer.getCurrentResult().data).toEqual([]);
 });
 
 test('a run that starts again reads the list of its waiting steps again', async () => {
@@ -187,7 +187,7 @@ test('a query is read again if its first answer was on its way when changes may 
   onTestFinished(observer.subscribe(() => {}));
   readAgain(queries);
   first.resolve([]);
-  await vi.waitFor(() => expect(observer.getCurrentResult().data).toHaveLength(1));
+  await expect.poll(() => observer.getCurrentResult().data).toHaveLength(1);
   expect(answers).toEqual([]);
 });
 
