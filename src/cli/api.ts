@@ -160,12 +160,22 @@ export function baseUrl(text: string): string {
   try {
     url = new URL(text);
   } catch {
-    throw usage(`${text} is not a URL: use http://host:port`);
+    throw usage(`${withoutSecrets(text)} is not a URL: use http://host:port`);
   }
-  if (!/^https?:$/.test(url.protocol)) throw usage(`${text} is not an http or https URL`);
+  if (!/^https?:$/.test(url.protocol)) throw usage(`${withoutSecrets(text)} is not an http or https URL`);
+  const base_url = url.origin + url.pathname.replace(/\/+$/, '');
   if (url.username || url.password || url.search || url.hash)
-    throw usage(`${text} is not a base URL: remove the credentials, query or fragment`);
-  return url.origin + url.pathname.replace(/\/+$/, '');
+    throw usage(`remove the credentials, query or fragment from the URL: use ${base_url}`);
+  return base_url;
+}
+
+/** A URL for messages, which may not be a valid one: without its credentials, query and fragment. */
+function withoutSecrets(text: string): string {
+  const scheme = /^[a-z][a-z\d+.-]*:\/\//i.exec(text)?.[0] ?? '';
+  const rest = text.slice(scheme.length);
+  // The @ may end a password, or be part of a query.
+  if (/[?#][\s\S]*@/.test(rest)) return `${scheme}…`;
+  return scheme + rest.replace(/^[\s\S]*@/, '').replace(/[?#][\s\S]*$/, '');
 }
 
 /**

@@ -172,6 +172,29 @@ describe('exit codes', () => {
     }
   });
 
+  test.each([
+    [
+      'https://bob:hunter2@host',
+      'svc: remove the credentials, query or fragment from the URL: use https://host\n',
+    ],
+    [
+      'http://host/svc/?t=hunter2',
+      'svc: remove the credentials, query or fragment from the URL: use http://host/svc\n',
+    ],
+    [
+      'https://host#hunter2',
+      'svc: remove the credentials, query or fragment from the URL: use https://host\n',
+    ],
+    ['https://bob:hunter2@host:port', 'svc: https://host:port is not a URL: use http://host:port\n'],
+    ['https://bob:hunter2/@host?x', 'svc: https://host is not a URL: use http://host:port\n'],
+    ['https://bob:hun#hunter2@host', 'svc: https://… is not a URL: use http://host:port\n'],
+    ['host?t=a@hunter2', 'svc: … is not a URL: use http://host:port\n'],
+    ['bob:hunter2@host', 'svc: host is not an http or https URL\n'],
+    ['ftp://bob:hunter2@host/x?t=hunter2', 'svc: ftp://host/x is not an http or https URL\n'],
+  ])('an error about the URL %s does not show its secrets', async (SVC_URL, stderr) => {
+    expect(await run(['agents', 'ls'], { home, env: { SVC_URL } })).toEqual({ code: 2, stdout: '', stderr });
+  });
+
   test('an unknown option is reported like any other error', async () => {
     const { code, stderr } = await run(['agents', 'ls', '--nope'], { home });
     expect(code).toBe(2);

@@ -92,3 +92,16 @@ test('svc join-link says how to get a link from a plane that listens on no loopb
   const { code, stderr } = await run(['join-link'], { home, local });
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^svc: not allowed\nsvc: .*restart it/)]);
 });
+
+test.each(['/join', '/join/'])('svc join takes a link with the path %s', async (path) => {
+  writeFileSync(join(home, 'pin'), '1');
+  const options = ['--link-file', '-', '--pin-file', 'pin'];
+  const ran = await run(['join', ...options], { home, input: `${server.url}${path}#t=secret\n`, local });
+  expect(ran).toMatchObject({ code: 4, stderr: 'svc: invalid pin; 2 tries left\n' });
+});
+
+test('svc join does not print the token of a link with another path', async () => {
+  const input = 'https://proxy.invalid/other#t=secret\n';
+  const { code, stderr } = await run(['join', '--link-file', '-'], { home, input, local });
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/use https:\/\/proxy\.invalid\/other\n$/)]);
+});

@@ -227,7 +227,7 @@ async function joinLink(context: Context, options: JoinOptions): Promise<{ url: 
   const token = /#t=([\w-]+)$/.exec(link)?.[1];
   if (token === undefined)
     throw usage('--link-file must contain the complete join link, including the part after #');
-  return { url: baseUrl(options.url ?? link.replace(/\/join#.*$/, '')), token };
+  return { url: baseUrl(options.url ?? link.replace(/\/join\/?#.*$/, '')), token };
 }
 
 /**
