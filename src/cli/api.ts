@@ -4,7 +4,9 @@ import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Answer } from '../api/route.ts';
 import type { OperationId, RouteOf } from '../api/routes.ts';
-import { type CallArgs, Client, retryRateLimited } from '../client/client.ts';
+import { sleep } from '../base/async.ts';
+import { clientLimits } from '../base/limits.ts';
+import { type CallArgs, Client, isTemporary, retryRateLimited } from '../client/client.ts';
 import { Problem } from '../core/problem.ts';
 import type { Context, Io } from './context.ts';
 import { readCredentials } from './credentials.ts';
@@ -58,6 +60,28 @@ export class Api {
     return retryRateLimited(() => this.call(op, args), this.#io.signal);
   }
 
+  /**
+   * Repeats a call that only reads until the plane answers, as event streams do: for commands that wait. Throws a temporary
+   * error only if it happens at `until_ms` (`performance.now()`) or later; without it, retries until Ctrl-C.
+   */
+  async readWithRetry<Op extends OperationId>(
+    op: Op,
+    args: CallArgs<Op>,
+    until_ms = Number.POSITIVE_INFINITY,
+  ): Promise<Answer<RouteOf<Op>>> {
+    const { signal } = this.#io;
+    for (let failures = 0; ; failures++) {
+      try {
+        return await this.call(op, args);
+      } catch (error) {
+        const left_ms = until_ms - performance.now();
+        if (!isTemporary(error) || left_ms <= 0) throw error;
+        await sleep(Math.min(retryDelay(error, failures), left_ms), signal);
+        if (signal.aborted) throw new Failure(exitCodes.interrupted, '');
+      }
+    }
+  }
+
   open<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Response> {
     return this.client.open(op, { ...args, signal: this.#io.signal });
   }
@@ -80,6 +104,13 @@ export class Api {
     const all = this.client.all.bind(this.client) as (op: Op, args: CallArgs<Op>) => AsyncIterable<never>;
     return all(op, { ...args, signal: this.#io.signal });
   }
+}
+
+/** How long to wait after `failures` earlier failures and this one, in milliseconds. */
+function retryDelay(error: unknown, failures: number): number {
+  if (error instanceof Problem && error.retry_after_s !== undefined) return error.retry_after_s * 1000;
+  const { reconnect_backoff_ms: backoff_ms } = clientLimits;
+  return backoff_ms[Math.min(failures, backoff_ms.length - 1)] ?? 0;
 }
 
 /** Returns a client with the stored or given token; fails with exit code 4 if none exists. */

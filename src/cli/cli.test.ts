@@ -409,6 +409,26 @@ test('wait reports how its session ended, even if the agent is running again', a
   expect(ran).toMatchObject({ code: 3, stderr: 'svc: agent agt_1 failed: exit code 7\n' });
 });
 
+test('wait repeats the reads of an agent while the plane restarts', async () => {
+  const completed = agentRecord({ status: 'completed', session_id: 'ses_1' });
+  const running = { ...completed, status: 'running' as const };
+  let answers: (() => Agent)[] = [];
+  const drain = () => {
+    throw problems.draining();
+  };
+  const env = await open({
+    getAgent: () => answers.shift()!(),
+    followAgent: (call) => {
+      call.hijack().writeHead(200).write(status(1, 'completed'));
+      return undefined;
+    },
+  });
+  answers = [() => running, drain, () => completed];
+  expect(await run(['agents', 'wait', 'agt_1'], { home, env })).toMatchObject({ code: 0, stderr: '' });
+  answers = [() => ({ ...completed, pending: 'start' }), drain, () => completed];
+  expect(await run(['agents', 'wait', 'agt_1'], { home, env })).toMatchObject({ code: 0, stderr: '' });
+});
+
 test.each(['agents', 'nodes', 'teams', 'runs', 'steps', 'tasks', 'mail', 'reviews'])(
   'svc %s: `show` and `get` are the same',
   async (noun) => {

@@ -188,6 +188,29 @@ describe('prompt', () => {
   });
 });
 
+test('prompt --wait repeats the reads of its queue and its agent while the plane restarts', async () => {
+  const drained = new Set<string>();
+  const once = <T>(name: string, answer: T): T => {
+    if (drained.has(name)) return answer;
+    drained.add(name);
+    throw problems.draining();
+  };
+  await open({
+    promptAgent: () => ({ prompt_id: 'prm_1', queued: false }),
+    listPrompts: () => once('listPrompts', []),
+    getAgent: () => once('getAgent', running),
+    followAgent: (call) => {
+      call.hijack().writeHead(200).write('id: 4\nevent: heartbeat\ndata: {"type":"heartbeat","ts":1}\n\n');
+      return undefined;
+    },
+  });
+  expect(await cli(['prompt', 'one', 'do it', '--wait'])).toMatchObject({
+    code: 3,
+    stderr: 'svc: the turn of agent agt_1 ended: the prompt was removed\n',
+  });
+  expect([...drained]).toEqual(['listPrompts', 'getAgent']);
+});
+
 test('create sets the protocol and the first prompt', async () => {
   let body: unknown;
   await open({

@@ -14,7 +14,7 @@ import { blockLines } from '../../conversations/commands/acp-lines.ts';
 import { limits } from '../limits.ts';
 import { configLines, signInLines, typedOptions } from './agent-config.ts';
 import type { Followed } from './follow.ts';
-import { endsSession, type WaitOptions, watch } from './wait.ts';
+import { deadline, endsSession, type WaitOptions, watch } from './wait.ts';
 
 type Options = ApiOptions & { json?: boolean };
 
@@ -40,7 +40,8 @@ export function addPrompt(program: Command, context: Context): void {
       if (!options.wait) return print(io, `${prompted.prompt_id}\n`);
       const still = `the turn of agent ${agent.id} is still running`;
       const what = { agent_id: agent.id, after: agent.last_seq, still };
-      const end = await watch(context, api, what, options, endOfTurn(api, agent, prompted.prompt_id));
+      const until = endOfTurn(api, agent, prompted.prompt_id, deadline(options));
+      const end = await watch(context, api, what, options, until);
       if (end !== 'end_turn') {
         throw new Failure(exitCodes.bad_end, `the turn of agent ${agent.id} ended: ${printable(end)}`);
       }
@@ -122,7 +123,7 @@ export function addPromptCommands(agents: Command, context: Context): void {
 }
 
 /** Returns why the turn of a prompt ended, with the agent's own reason if it gave one. Null while the turn is open. */
-function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
+function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string, until_ms: number) {
   const params = { agent_id: agent.id };
   let sent = false;
   let missing_since = Number.POSITIVE_INFINITY;
@@ -130,9 +131,9 @@ function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
     if (event === null) {
       if (sent || Number.isFinite(missing_since)) return null;
       // No event reports that a prompt was removed, so this checks the queue between events.
-      const open = await api.call('listPrompts', { params });
+      const open = await api.readWithRetry('listPrompts', { params }, until_ms);
       if (!open.some(({ id }) => id === prompt_id))
-        missing_since = (await api.call('getAgent', { params })).last_seq;
+        missing_since = (await api.readWithRetry('getAgent', { params }, until_ms)).last_seq;
     } else {
       const { type, direction, code } = event;
       const is_sent = type === 'acp_event' && direction === 'to_agent';

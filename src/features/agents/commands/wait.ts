@@ -59,11 +59,12 @@ export async function followToEnd(
   options: WaitOptions,
 ): Promise<AgentRecord> {
   const { id, session_id } = agent;
+  const until_ms = deadline(options);
   const what = { agent_id: id, after, still: `agent ${id} is still running` };
   const end = await watch(context, api, what, options, ({ event }) =>
     event !== null && endsSession(session_id, event) ? event : null,
   );
-  const now = await api.call('getAgent', { params: { agent_id: id } });
+  const now = await api.readWithRetry('getAgent', { params: { agent_id: id } }, until_ms);
   if (now.session_id === session_id) return now;
   // The agent was started again in the meantime, so the record gets the end of the session that this call waited for.
   const { status, exit_code = null, exit_signal = null, reason = null } = end as unknown as AgentRecord;
@@ -81,7 +82,7 @@ export async function waitForEnd(
   options: WaitOptions,
 ): Promise<AgentRecord> {
   const { signal } = context.io;
-  const until_ms = performance.now() + (options.timeout ?? Number.POSITIVE_INFINITY);
+  const until_ms = deadline(options);
   let now = agent;
   while (now.status !== 'running' && startsLater(now)) {
     if (performance.now() >= until_ms)
@@ -91,12 +92,17 @@ export async function waitForEnd(
       );
     await sleep(Math.min(limits.cli_pending_poll_ms, until_ms - performance.now()), signal);
     if (signal.aborted) throw new Failure(exitCodes.interrupted, '');
-    now = await api.call('getAgent', { params: { agent_id: agent.id } });
+    now = await api.readWithRetry('getAgent', { params: { agent_id: agent.id } }, until_ms);
   }
   if (now.status !== 'running') return now;
   const left_ms = Math.ceil(Math.max(0, until_ms - performance.now()));
   const left = options.timeout === undefined ? {} : { timeout: left_ms };
   return followToEnd(context, api, now, now.last_seq, { ...options, ...left, quiet: true });
+}
+
+/** When the time limit of an option ends, by `performance.now()`; infinite without one. */
+export function deadline({ timeout = Number.POSITIVE_INFINITY }: Pick<WaitOptions, 'timeout'>): number {
+  return performance.now() + timeout;
 }
 
 function startsLater({ pending, activity }: AgentRecord): boolean {

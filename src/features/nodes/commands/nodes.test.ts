@@ -120,6 +120,20 @@ describe('nodes', () => {
     expect(JSON.parse(at_once.stdout).status).toBe('connecting');
   });
 
+  test('register waits while the plane restarts', async () => {
+    let looks = 0;
+    const env = await open({
+      registerAgentNode: () => ({ location: '/x', body: { ...box, status: 'connecting' } }),
+      getAgentNode: () => {
+        if (++looks === 1) throw problems.draining();
+        return box;
+      },
+    });
+    const argv = ['nodes', 'register', 'box', '--target', 'https://box:8081', '--json'];
+    expect(await run(argv, { home, env })).toMatchObject({ code: 0, stderr: '' });
+    expect(looks).toBe(2);
+  });
+
   test('register shows the failing check on a timeout', async () => {
     const connecting = { ...box, status: 'connecting' as const };
     const env = await open({

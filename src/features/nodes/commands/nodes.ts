@@ -16,7 +16,6 @@ import {
   supportsColor,
 } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
-import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
 import { limits } from '../limits.ts';
 import type { HealthReport, NodeRecord, RepositoryRecord } from '../rules.ts';
@@ -228,7 +227,7 @@ async function waitUntilConnected(
     }
     await sleep(Math.min(limits.cli_register_poll_ms, left_ms), io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
-    node = await api.call('getAgentNode', { params }).catch((error) => waitLonger(error, node));
+    node = await api.readWithRetry('getAgentNode', { params }, deadline);
   }
   return node;
 }
@@ -251,12 +250,6 @@ function warned(io: Io, node: NodeRecord): NodeRecord {
     );
   }
   return node;
-}
-
-/** Many clients that wait at the same time may get 429. */
-function waitLonger(error: unknown, node: NodeRecord): NodeRecord {
-  if (error instanceof Problem && error.kind === 'rate_limited') return node;
-  throw error;
 }
 
 function reportLines(report: HealthReport, colored: boolean): string {
