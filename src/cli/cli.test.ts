@@ -461,7 +461,12 @@ test.each([
 ])('svc help %j and svc itself say that they do not know the command', async (words, stderr) => {
   expect(await run(['help', ...words], { home })).toMatchObject({ code: 2, stdout: '', stderr });
   expect(await run(words, { home })).toMatchObject({ code: 2, stdout: '', stderr });
-  expect(await run([...words, 'x', '--help'], { home })).toMatchObject({ code: 2, stdout: '', stderr });
+  for (const options of [
+    ['x', '--help'],
+    ['ls', '--json'],
+    ['-x', '--', 'y'],
+  ])
+    expect(await run([...words, ...options], { home })).toMatchObject({ code: 2, stdout: '', stderr });
 });
 
 test.each([

@@ -186,7 +186,14 @@ export async function program(context: Context, chosen = groups): Promise<Comman
 /** Runs one command and returns its exit code. `argv`: without node and script. */
 export async function runCli(argv: readonly string[], context: Context): Promise<number> {
   const ordered = commandFirst(argv);
-  return runProgram(await program(context, groupsFor(ordered)), ordered, context.io);
+  const [name] = ordered;
+  // Otherwise, the default command would reject the options after an unknown name before it rejects the name.
+  const words = name === undefined || isKnown(name) ? ordered : [name];
+  return runProgram(await program(context, groupsFor(ordered)), words, context.io);
+}
+
+function isKnown(name: string): boolean {
+  return name.startsWith('-') || groups.some(({ names }) => names.includes(name));
 }
 
 /** Options of nearly all commands, which may also come before the command; with the number of their values. */
