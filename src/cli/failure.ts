@@ -75,6 +75,11 @@ function formatRemedy(problem: Problem): string[] {
   ];
 }
 
+/** Whether the program that reads the output has ended, as in `svc logs | head`. */
+export function isClosedOutput(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'EPIPE';
+}
+
 /** The exit code and message for any thrown value. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;

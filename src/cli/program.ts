@@ -1,7 +1,7 @@
 /** Creates the program without commands, and runs one command of it. */
 import { Command, CommanderError, Help } from 'commander';
 import type { Io } from './context.ts';
-import { exitCodes, toFailure } from './failure.ts';
+import { exitCodes, isClosedOutput, toFailure } from './failure.ts';
 import { printable } from './terminal.ts';
 
 /** In lists of commands. Nearly all of them have options, so saying so would only make the lists wider. */
@@ -35,7 +35,7 @@ export async function runProgram(program: Command, argv: readonly string[], io: 
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     if (io.signal.aborted) return exitCodes.interrupted;
-    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return exitCodes.ok;
+    if (isClosedOutput(error)) return exitCodes.ok;
     const failure = toFailure(error);
     if (failure.message !== '') {
       // Does not use `output.ts`, because loading it would slow down the start of the demo agent.
