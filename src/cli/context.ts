@@ -79,7 +79,7 @@ export interface Local {
   holderOf(data_dir: string): Promise<PlaneHolder | null>;
   /** Signals the process that holds the data directory, after checking that the pid still belongs to it. */
   terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<PlaneHolder>;
-  /** Throws a Problem if the data is on a database server, as `restore` does. */
+  /** Throws a Problem if the data is on a database server, as `restore` does. Ctrl-C ends it and removes the unfinished file. */
   backup(config: Config, file: string): Promise<{ file: string; bytes: number }>;
   /** Returns the folder to which the previous files were moved. */
   restore(config: Config, file: string): Promise<{ aside: string | null }>;

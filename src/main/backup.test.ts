@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -9,13 +10,14 @@ import {
   rmSync,
   statSync,
   utimesSync,
+  watch,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { Feed } from '../events/feed.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
@@ -246,6 +248,31 @@ test('what a killed restore left and cannot be deleted is logged', async () => {
   await removeAbandonedRestores(data, log);
   expect(lines).toMatchObject([{ level: 40, path: left }]);
   execFileSync('rm', ['-r', left]);
+});
+
+test('an aborted backup removes what it has written', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await expect(backup(data, file, '1.0.0', now, AbortSignal.abort())).rejects.toThrow(/aborted/);
+  expect(readdirSync(top)).toEqual(['data']);
+  expect(readdirSync(data).filter((name) => name.startsWith('.svc-'))).toEqual([]);
+});
+
+test('a backup that is aborted while tar writes removes what it has written', async () => {
+  await withStore(async (store) => {
+    const agent_num = await addAgent(store, 'agt_1');
+    mkdirSync(join(data, 'log/1'), { recursive: true });
+    writeFileSync(join(data, 'log/1/a.seg'), randomBytes(32 * 1024 * 1024));
+    await store.write(async (tx) => {
+      const values = { agent_num, first_seq: 1, last_seq: 1, last_ts: 0, bytes: 7, blocks: new Uint8Array() };
+      await tx.run(tx.sql.insertInto('segments').values({ ...values, path: '1/a.seg' }));
+    });
+  });
+  const stop = new AbortController();
+  const part = watch(top, (_, name) => name?.endsWith('.part') && stop.abort());
+  onTestFinished(() => part.close());
+  await expect(backup(data, file, '1.0.0', now, stop.signal)).rejects.toThrow(/aborted/);
+  expect(readdirSync(top)).toEqual(['data']);
+  expect(readdirSync(data).filter((name) => name.startsWith('.svc-'))).toEqual([]);
 });
 
 test('a backup overwrites no file', async () => {

@@ -45,16 +45,26 @@ const execute = promisify(execFile);
  * Takes tar, and the gzip that it starts, from the system's folders if possible, because agents may be able to write to
  * others.
  */
-function tar(args: string[]) {
+async function tar(args: string[], signal?: AbortSignal): Promise<void> {
   const PATH = `/usr/bin:/bin:/usr/sbin:/sbin:${process.env.PATH ?? ''}`;
-  return execute(systemTool('tar'), args, { env: { ...process.env, PATH } });
+  const running = execute(systemTool('tar'), args, { env: { ...process.env, PATH }, signal });
+  const ended = new Promise((resolve) => running.child.once('exit', resolve));
+  try {
+    await running;
+  } catch (error) {
+    // The error of an aborted call does not wait for tar, which may still write.
+    if (signal?.aborted && running.child.pid !== undefined) await ended;
+    throw error;
+  }
 }
 
+/** Writes a new file. If `signal` aborts it, removes what it has written and throws. */
 export async function backup(
   data_dir: string,
   file: string,
   version: string,
   now_ms: number,
+  signal?: AbortSignal,
 ): Promise<{ file: string; bytes: number }> {
   if (existsSync(file)) throw refused(`${file} already exists; it was not changed`);
   if (!existsSync(join(data_dir, DATABASE_FILE))) throw refused(`${data_dir} contains no database`);
@@ -63,13 +73,14 @@ export async function backup(
   const part = `${file}${basename(staging)}.part`;
   try {
     const copy = join(staging, DATABASE_FILE);
-    await copyDatabase(join(data_dir, DATABASE_FILE), copy);
-    const missing = await linkSegments(data_dir, staging, segmentPaths(copy));
+    await copyDatabase(join(data_dir, DATABASE_FILE), copy, signal);
+    const missing = await linkSegments(data_dir, staging, segmentPaths(copy), signal);
     const manifest = { format: 1, version, created_at: rfc3339(now_ms), missing };
     await writeFile(join(staging, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
     await writeFile(part, '', { mode: 0o600, flag: 'wx' });
     const compress = /\.(gz|tgz)$/.test(file) ? ['-z'] : [];
-    await tar(['-c', ...compress, '-f', part, '-C', staging, '.']);
+    await tar(['-c', ...compress, '-f', part, '-C', staging, '.'], signal);
+    signal?.throwIfAborted();
     await publish(part, file);
     return { file, bytes: (await stat(file)).size };
   } finally {
@@ -111,9 +122,15 @@ async function removeAbandoned(data_dir: string, file: string): Promise<void> {
 }
 
 /** Segments never change and are only ever removed, so hard links are a snapshot of them. */
-async function linkSegments(data_dir: string, staging: string, paths: string[]): Promise<string[]> {
+async function linkSegments(
+  data_dir: string,
+  staging: string,
+  paths: string[],
+  signal?: AbortSignal,
+): Promise<string[]> {
   const missing: string[] = [];
   for (const path of paths) {
+    signal?.throwIfAborted();
     const to = join(staging, 'log', path);
     await mkdir(dirname(to), { recursive: true, mode: 0o700 });
     await link(join(data_dir, 'log', path), to).catch((error: NodeJS.ErrnoException) => {

@@ -30,7 +30,7 @@ export function openLocal(io: Io): Local {
       const [{ backup }, { requireEmbeddedDatabase }] = await loadBackup();
       const data_dir = config.get('data_dir');
       requireEmbeddedDatabase(config, `back it up with pg_dump, and copy ${join(data_dir, 'secret.key')}`);
-      return backup(data_dir, file, version, systemClock.now());
+      return backup(data_dir, file, version, systemClock.now(), io.signal);
     },
     restore: async (config, file) => {
       const [{ restore }, { requireEmbeddedDatabase }] = await loadBackup();

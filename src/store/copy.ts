@@ -12,13 +12,17 @@ import { migrations, schemaVersion } from './migrate.ts';
 import { recordRestore, skipNumbers, skipStreamNumbers, streamed_tables } from './restored.ts';
 import { WriteTransaction } from './transaction.ts';
 
-/** Writes a snapshot of `from` to the new file `to` (mode 0600). On an error, deletes `to` and throws. */
-export async function copyDatabase(from: string, to: string): Promise<void> {
+/** Writes a snapshot of `from` to the new file `to` (mode 0600). On an error, or if aborted, deletes `to` and throws. */
+export async function copyDatabase(from: string, to: string, signal?: AbortSignal): Promise<void> {
   const source = new DatabaseSync(from, { readOnly: true, timeout: limits.database_busy_ms });
   try {
     // Keep a snapshot open. Otherwise, the copy would restart at every commit.
     source.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
-    await backup(source, to, { rate: limits.backup_pages_per_step });
+    await backup(source, to, {
+      rate: limits.backup_pages_per_step,
+      progress: () => signal?.throwIfAborted(),
+    });
+    signal?.throwIfAborted();
     await chmod(to, 0o600);
   } catch (error) {
     await unlink(to).catch(() => {});
