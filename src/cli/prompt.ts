@@ -7,7 +7,14 @@ import { text as readAll, buffer as readBytes } from 'node:stream/consumers';
 import type { Io } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 
-/** Reads one line from the terminal; a `secret` one is not echoed. */
+/** The input of `ask` ended without an answer (Ctrl-D). A command that does not handle this ends as after Ctrl-C. */
+export class InputEnded extends Failure {
+  constructor() {
+    super(exitCodes.interrupted, '');
+  }
+}
+
+/** Reads one line from the terminal; a `secret` one is not echoed. Throws `InputEnded`, or another `Failure` after Ctrl-C. */
 export async function ask(io: Io, question: string, options: { secret?: boolean } = {}): Promise<string> {
   if (!io.stdin.isTTY) throw usage(`cannot ask for ${question}: standard input is not a terminal`);
   // readline echoes typed text to its output, so a secret gets an output that discards everything.
@@ -27,7 +34,7 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
       const stop = () => reject(new Failure(exitCodes.interrupted, ''));
       lines.once('line', resolve);
       lines.once('SIGINT', stop);
-      lines.once('close', stop);
+      lines.once('close', () => reject(new InputEnded()));
       io.signal.addEventListener('abort', stop, { once: true });
     });
   } finally {

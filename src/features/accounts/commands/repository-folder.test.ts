@@ -13,8 +13,8 @@ import type { NodeSummary } from '../../nodes/rules.ts';
 let home: string;
 let server: HttpServer;
 let allowed: unknown[];
-/** The nodes that agents can run on. */
-let nodes: NodeSummary[];
+/** The nodes that agents can run on; null if the service cannot list them. */
+let nodes: NodeSummary[] | null;
 const main: NodeSummary = {
   ...{ id: 'main', name: 'Main Node', status: 'connected', has_default_root: true },
   folders: null,
@@ -28,9 +28,14 @@ beforeEach(async () => {
   server = await openFakeHttp({
     checkJoinPin: () => {},
     join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
-    listNodes: () => ({ items: nodes }),
-    allowFolder: ({ body }) => {
+    listNodes: () => {
+      if (nodes === null) throw problems.draining();
+      return { items: nodes };
+    },
+    allowFolder: (call) => {
+      const { body } = call;
       allowed.push(body);
+      if (body.path.endsWith('/dev')) call.hijack().destroy();
       if (body.path.includes('code')) throw problems.workdirNotSafe();
       return { folders: [body.path] };
     },
@@ -77,5 +82,32 @@ test('svc join does not ask if no agents run on the machine of the service', asy
   nodes = [{ ...main, id: 'box', name: 'The box' }];
   const { code, stderr } = await joinWith();
   expect([code, stderr]).toEqual([0, expect.not.stringContaining('Allow agents')]);
+  expect(allowed).toEqual([]);
+});
+
+test('svc join succeeds even if the service does not answer', async () => {
+  mkdirSync(join(home, 'dev/app/.git'), { recursive: true });
+  const refused = await joinWith('yes');
+  expect([refused.code, refused.stderr]).toEqual([
+    0,
+    expect.stringContaining(`${home}/dev was not allowed: ${server.url} does not answer\n`),
+  ]);
+  nodes = null;
+  const unlisted = await joinWith('yes');
+  expect([unlisted.code, unlisted.stderr]).toEqual([
+    0,
+    expect.stringContaining(`${home}/dev was not allowed: service is shutting down\n`),
+  ]);
+});
+
+test('at the question of svc join, Ctrl-D means no, and Ctrl-C interrupts', async () => {
+  mkdirSync(join(home, 'src/app/.git'), { recursive: true });
+  const ended = await joinWith('\x04');
+  expect([ended.code, ended.stderr]).toEqual([
+    0,
+    expect.stringContaining('\nto allow a folder later: svc config allow FOLDER\n'),
+  ]);
+  const interrupted = await joinWith('\x03');
+  expect([interrupted.code, interrupted.stderr]).toEqual([130, expect.not.stringContaining('later')]);
   expect(allowed).toEqual([]);
 });

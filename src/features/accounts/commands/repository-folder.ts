@@ -3,11 +3,11 @@ import { lstat, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
+import { Failure } from '../../../cli/failure.ts';
 import { printStatus } from '../../../cli/output.ts';
-import { ask } from '../../../cli/prompt.ts';
+import { ask, InputEnded } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
-import { Problem } from '../../../core/problem.ts';
 import { allowFolder } from '../../settings/commands/allow.ts';
 import { limits } from '../limits.ts';
 
@@ -16,29 +16,37 @@ const names = ['src', 'code', 'repos', 'projects', 'Projects', 'git', 'dev', 'De
 
 /**
  * If such a folder is found, asks the new root user whether to add it to `safe_paths`. Does nothing without a terminal, or if
- * no agents run on the machine of the service. A folder that the service rejects is reported; the account exists anyway.
+ * no agents run on the machine of the service. Errors are only reported, because the account exists anyway. Ctrl-C throws.
  */
 export async function offerRepositoryFolder(io: Io, api: Api): Promise<void> {
   if (!io.stdin.isTTY) return;
   const found = await findRepositoryFolder(io.home);
   if (found === null) return;
-  const nodes = await api.all('listNodes', {});
-  if (!nodes.some(({ id }) => id === MAIN_NODE)) return;
-  printStatus(
-    io,
-    printable(`Agents may only work in folders that you allow. Found repositories in ${found}.`),
-  );
-  const answer = (await ask(io, `Allow agents to work in ${printable(found)}? [y/N]`)).trim();
-  if (!/^y(es)?$/i.test(answer)) {
-    printStatus(io, 'to allow a folder later: svc config allow FOLDER');
-    return;
-  }
+  const folder = printable(found);
   try {
-    await allowFolder(api, 'safe_paths', found);
-    printStatus(io, printable(`agents may work in ${found}`));
+    const nodes = await api.all('listNodes', {});
+    if (!nodes.some(({ id }) => id === MAIN_NODE)) return;
+    printStatus(io, `Agents may only work in folders that you allow. Found repositories in ${folder}.`);
+    if (await agrees(io, `Allow agents to work in ${folder}?`)) {
+      await allowFolder(api, 'safe_paths', found);
+      printStatus(io, `agents may work in ${folder}`);
+    } else {
+      printStatus(io, 'to allow a folder later: svc config allow FOLDER');
+    }
   } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    printStatus(io, printable(`${found} was not allowed: ${error.message}`));
+    if (io.signal.aborted || error instanceof Failure) throw error;
+    printStatus(io, printable(`${found} was not allowed: ${(error as Error).message}`));
+  }
+}
+
+/** No answer counts as no. */
+async function agrees(io: Io, question: string): Promise<boolean> {
+  try {
+    return /^y(es)?$/i.test((await ask(io, `${question} [y/N]`)).trim());
+  } catch (error) {
+    if (!(error instanceof InputEnded)) throw error;
+    printStatus(io, '');
+    return false;
   }
 }
 
