@@ -160,6 +160,7 @@ describe('exit codes', () => {
       ['serve', '--set', 'nope=x'],
       ['completion', 'tcsh'],
       ['login', 'ftp://x'],
+      ['config', 'show', 'nosuch'],
       ['demo-agent', '--speed', '-1'],
       ['demo-agent', '--speed', '1..2'],
       ['demo-agent', '--seed', 'x'],

@@ -41,7 +41,7 @@ export function addConfig(program: Command, context: Context): void {
     .option('--origin', 'also show the origin: flag, env, live, file or default')
     .option('--offline', 'do not connect to a running plane')
     .action(async (keys: string[], options: Options) => {
-      for (const key of keys) if (!isConfigKey(key)) throw failed(`unknown key ${key}`);
+      for (const key of keys) if (!isConfigKey(key)) throw usage(`unknown key ${key}`);
       const rows = (await fromPlane(options)) ?? (await offline(options));
       const shown = rows.filter(({ key }) => keys.length === 0 || keys.includes(key));
       const columns = [
