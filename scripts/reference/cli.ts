@@ -53,7 +53,7 @@ export async function cliPage(): Promise<string> {
     'This page shows the help of every `svc` command.',
     ['src/cli/main.ts'],
     [
-      'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f`.',
+      'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f` and with `ls -w`.',
       '## Exit codes',
       table(['Code', 'Meaning'], codes),
       '## Environment variables',

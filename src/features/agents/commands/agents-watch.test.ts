@@ -29,7 +29,7 @@ afterEach(async () => {
 let sendChange: () => void;
 
 /** Watches until the output contains `last`. */
-async function watch(listAgents: Handlers['listAgents'], last: string) {
+async function watch(listAgents: Handlers['listAgents'], last: string, { json = false } = {}) {
   server = await openFakeHttp({
     listAgents,
     followAll: (call) => {
@@ -41,8 +41,9 @@ async function watch(listAgents: Handlers['listAgents'], last: string) {
     },
   });
   const stop = new AbortController();
-  return run(['agents', 'ls', '--watch'], {
+  return run(['agents', 'ls', '--watch', ...(json ? ['--json'] : [])], {
     home,
+    tty: json,
     env: { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN },
     signal: stop.signal,
     onStdout: (text) => text.includes(last) && stop.abort(),
@@ -58,6 +59,13 @@ test('lists at the beginning, when the stream has begun, and when an agent chang
   }, 'completed');
   expect(ran.code).toBe(130);
   expect(lists).toBe(3);
+});
+
+test('--json prints one line for each agent, also on a terminal', async () => {
+  const items = [agentRecord({}), agentRecord({ id: 'agt_last' })];
+  const { stdout } = await watch(() => ({ items }), 'agt_last', { json: true });
+  const lines = stdout.trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).id)).toEqual(['agt_1', 'agt_last']);
 });
 
 test.each([

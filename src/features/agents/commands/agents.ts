@@ -9,7 +9,15 @@ import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from 
 import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { collect, integer, parsePair, remote, timeLimit, withTimeout } from '../../../cli/options.ts';
-import { type Column, printJson, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
+import {
+  type Column,
+  jsonText,
+  print,
+  printRecord,
+  printRows,
+  printStatus,
+  report,
+} from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
@@ -138,7 +146,7 @@ function printChanges(io: Io, list: () => Promise<AgentRecord[]>, options: ListO
   return async () => {
     const rows = (await list()).filter((agent) => shown.get(agent.id) !== formatStatus(agent));
     for (const agent of rows) shown.set(agent.id, formatStatus(agent));
-    if (options.json) for (const agent of rows) await printJson(io, agent);
+    if (options.json) for (const agent of rows) await print(io, jsonText(agent));
     else if (rows.length > 0) await printRows(io, rows, columns, options);
   };
 }
