@@ -918,6 +918,31 @@ describe('logs', () => {
     }
   });
 
+  test('on a terminal, a note starts on a new line', async () => {
+    const [open_line, colored] = ['done', '\x1b[31mdone\n\x1b[0m'].map(
+      (data) => output(1, data) + status(2, 'failed'),
+    );
+    const plane = await openStream(
+      agentRecord({ last_seq: 2 }),
+      [open_line!, colored!].map((events) => (response: ServerResponse) => void response.write(events)),
+    );
+    try {
+      const shown = async () => {
+        let all = '';
+        const add = (text: string) => {
+          all += text;
+        };
+        const env = { ...plane.env, NO_COLOR: '1' };
+        await run(['logs', 'one'], { home, env, tty: true, onStdout: add, onStderr: add });
+        return all;
+      };
+      expect(await shown()).toBe('done\n-- running -> failed --\n');
+      expect(await shown()).toBe('done\n-- running -> failed --\n');
+    } finally {
+      await plane.close();
+    }
+  });
+
   test('--json prints a frame per line', async () => {
     const plane = await openStream(agentRecord({ last_seq: 2 }), [
       (response) => void response.write(output(1, 'a\n') + status(2, 'completed')),

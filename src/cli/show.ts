@@ -7,7 +7,8 @@ import type { Io } from './context.ts';
 import { jsonText, print, printStatus, supportsColor } from './output.ts';
 import { printable, TerminalFilter } from './terminal.ts';
 
-const NEWLINE = 10;
+/** The end of a line, also if colors are reset after it. */
+const LINE_END = /\n(?:\x1b\[[\d;:]*m)*$/;
 
 export interface ShowOptions {
   json?: boolean;
@@ -45,7 +46,7 @@ export class Show {
     await print(this.#io, this.data(event));
     if (json || events || event.type === 'output' || event.type === 'acp_event') return;
     if (this.#io.stderr.isTTY || event.type === 'error') {
-      await print(this.#io, this.#transcript.close());
+      await print(this.#io, this.#transcript.close() + this.#endOutputLine());
       this.#note(describeEvent(event));
     }
   }
@@ -72,7 +73,7 @@ export class Show {
     const before = this.#transcript.close();
     const data = String(event.data);
     const bytes = event.encoding === 'base64' ? Buffer.from(data, 'base64') : data;
-    this.#output_open = Buffer.from(bytes).at(-1) !== NEWLINE;
+    this.#output_open = !LINE_END.test(bytes.toString());
     if (!this.#clean) return before === '' ? bytes : Buffer.concat([Buffer.from(before), Buffer.from(bytes)]);
     const filter = this.#filters[String(event.stream)] ?? this.#filters.stdout!;
     return before + filter.write(bytes.toString());
@@ -84,6 +85,13 @@ export class Show {
     const before = this.#output_open ? '\n' : '';
     this.#output_open = false;
     return before + text;
+  }
+
+  /** On a terminal, a note must not continue a line of output. */
+  #endOutputLine(): string {
+    if (!this.#output_open || !this.#io.stdout.isTTY || !this.#io.stderr.isTTY) return '';
+    this.#output_open = false;
+    return '\n';
   }
 
   #note(message: string): void {
