@@ -296,12 +296,10 @@ export class LocalSession {
     if (handle) return this.#updateWithoutWrapper(handle);
     const launch = this.#launch_state;
     if (launch.kind === 'spawning') return;
-    if (launch.kind === 'spawned' && isAlive(launch.wrapper)) {
-      await sleep(5);
-      this.#update_requested = true;
-      return;
-    }
-    if (launch.kind === 'spawned' && this.files.readHandle()) {
+    const is_alive = launch.kind === 'spawned' && isAlive(launch.wrapper);
+    if (is_alive) await sleep(5);
+    // Without a handle, `exit` says why there is none.
+    if (is_alive || (launch.kind === 'spawned' && (this.files.readHandle() ?? this.files.readExit()))) {
       this.#update_requested = true;
       return;
     }
@@ -349,7 +347,7 @@ export class LocalSession {
     if (!unclaimed) {
       // The wrapper died between claim and handle. Whatever it had started must not keep running unnoticed.
       await this.#processes.end(0, { with_helpers: true });
-      if (this.files.readHandle()) {
+      if (this.files.readHandle() ?? this.files.readExit()) {
         this.#update_requested = true;
         return;
       }
