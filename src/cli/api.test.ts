@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Unreachable } from '../client/client.ts';
 import { Problem } from '../core/problem.ts';
 import { agentRecord } from '../testing/agent-record.ts';
 import { Api } from './api.ts';
@@ -24,12 +23,11 @@ function read(answers: (number | 'nothing')[], { until_ms }: { until_ms?: number
   const io = { signal: stop.signal } as unknown as Io;
   const api = new Api('http://plane', 't', io, send as typeof fetch);
   const args = { params: { agent_id: 'agt_1' } };
-  const ended = api
-    .readWithRetry('getAgent', args, until_ms === undefined ? undefined : started + until_ms)
-    .then(
-      (agent) => agent.id,
-      (error) => error,
-    );
+  const limit = until_ms === undefined ? undefined : { at_ms: started + until_ms, still: 'still waiting' };
+  const ended = api.readWithRetry('getAgent', args, limit).then(
+    (agent) => agent.id,
+    (error) => error,
+  );
   return { asked, ended, stop };
 }
 
@@ -40,10 +38,10 @@ test('a read is repeated while the plane does not answer, or asks to wait', asyn
   expect(asked).toEqual([0, 7, 9, 13, 21]);
 });
 
-test('at the time limit, a read throws the error', async () => {
+test('at the time limit, a read fails with exit code 124', async () => {
   const { asked, ended } = read(['nothing'], { until_ms: 2_500 });
   await vi.advanceTimersByTimeAsync(60_000);
-  expect(await ended).toBeInstanceOf(Unreachable);
+  expect(await ended).toMatchObject({ exit: exitCodes.timeout, message: 'still waiting' });
   expect(asked).toEqual([0, 1, 2.5]);
 });
 
@@ -56,7 +54,9 @@ test('Ctrl-C ends a read that waits', async () => {
 });
 
 test('a read throws any other error at once', async () => {
-  const { asked, ended } = read([404, 200]);
-  expect(await ended).toBeInstanceOf(Problem);
-  expect(asked).toEqual([0]);
+  for (const status of [404, 500]) {
+    const { asked, ended } = read([status, 200]);
+    expect(await ended).toBeInstanceOf(Problem);
+    expect(asked).toEqual([0]);
+  }
 });

@@ -19,6 +19,13 @@ export interface ApiOptions extends LocalOptions {
   url?: string | undefined;
 }
 
+/** Until when a command waits, by `performance.now()`, and the message of its failure then. */
+export interface TimeLimit {
+  at_ms: number;
+  still: string;
+}
+const NO_LIMIT: TimeLimit = { at_ms: Number.POSITIVE_INFINITY, still: '' };
+
 type Item<T> = T extends { items: (infer I)[] } ? I : never;
 
 export class Api {
@@ -61,22 +68,26 @@ export class Api {
   }
 
   /**
-   * Repeats a call that only reads until the plane answers, as event streams do: for commands that wait. Throws a temporary
-   * error only if it happens at `until_ms` (`performance.now()`) or later; without it, retries until Ctrl-C.
+   * Repeats a call that only reads until the plane answers, as event streams do: for commands that wait. At the time limit,
+   * throws a `Failure` with exit code 124, even if the plane has not answered the last request. Without a limit, retries until
+   * Ctrl-C.
    */
   async readWithRetry<Op extends OperationId>(
     op: Op,
     args: CallArgs<Op>,
-    until_ms = Number.POSITIVE_INFINITY,
+    { at_ms, still }: TimeLimit = NO_LIMIT,
   ): Promise<Answer<RouteOf<Op>>> {
     const { signal } = this.#io;
+    const left = () => Math.ceil(Math.max(0, at_ms - performance.now()));
     for (let failures = 0; ; failures++) {
+      const timeout = at_ms === NO_LIMIT.at_ms ? null : AbortSignal.timeout(left());
       try {
-        return await this.call(op, args);
+        const api = timeout ? this.withSignal(AbortSignal.any([signal, timeout])) : this;
+        return await api.call(op, args);
       } catch (error) {
-        const left_ms = until_ms - performance.now();
-        if (!isTemporary(error) || left_ms <= 0) throw error;
-        await sleep(Math.min(retryDelay(error, failures), left_ms), signal);
+        if (signal.aborted || !(timeout?.aborted || mayPass(error))) throw error;
+        if (left() === 0) throw new Failure(exitCodes.timeout, still);
+        await sleep(Math.min(retryDelay(error, failures), left()), signal);
         if (signal.aborted) throw new Failure(exitCodes.interrupted, '');
       }
     }
@@ -104,6 +115,12 @@ export class Api {
     const all = this.client.all.bind(this.client) as (op: Op, args: CallArgs<Op>) => AsyncIterable<never>;
     return all(op, { ...args, signal: this.#io.signal });
   }
+}
+
+/** Temporary, and not a fault of the plane, which a command that waits must not repeat without end. */
+function mayPass(error: unknown): boolean {
+  const is_fault = error instanceof Problem && ['internal_error', 'http_500'].includes(error.code);
+  return isTemporary(error) && !is_fault;
 }
 
 /** How long to wait after `failures` earlier failures and this one, in milliseconds. */

@@ -227,7 +227,9 @@ async function joinLink(context: Context, options: JoinOptions): Promise<{ url: 
   const token = /#t=([\w-]+)$/.exec(link)?.[1];
   if (token === undefined)
     throw usage('--link-file must contain the complete join link, including the part after #');
-  return { url: baseUrl(options.url ?? link.replace(/\/join\/?#.*$/, '')), token };
+  const url = options.url ?? /^(.*)\/join\/?#/.exec(link)?.[1];
+  if (url === undefined) throw usage('the link in --link-file must end with /join#t=…');
+  return { url: baseUrl(url), token };
 }
 
 /**

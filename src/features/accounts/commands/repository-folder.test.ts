@@ -74,7 +74,10 @@ test('svc join changes nothing if you skip the question, or if no repositories a
 test('svc join succeeds even if the folder is rejected', async () => {
   mkdirSync(join(home, 'code/app/.git'), { recursive: true });
   const { code, stderr } = await joinWith('yes');
-  expect([code, stderr]).toEqual([0, expect.stringContaining(`${home}/code was not allowed: workdir path`)]);
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringContaining(`${home}/code is not allowed yet: workdir path`),
+  ]);
 });
 
 test('svc join does not ask if no agents run on the machine of the service', async () => {
@@ -90,13 +93,13 @@ test('svc join succeeds even if the service does not answer', async () => {
   const refused = await joinWith('yes');
   expect([refused.code, refused.stderr]).toEqual([
     0,
-    expect.stringContaining(`${home}/dev was not allowed: ${server.url} does not answer\n`),
+    expect.stringContaining(`${home}/dev is not allowed yet: ${server.url} does not answer\n`),
   ]);
   nodes = null;
   const unlisted = await joinWith('yes');
   expect([unlisted.code, unlisted.stderr]).toEqual([
     0,
-    expect.stringContaining(`${home}/dev was not allowed: service is shutting down\n`),
+    expect.stringContaining(`${home}/dev is not allowed yet: service is shutting down\n`),
   ]);
 });
 

@@ -35,7 +35,7 @@ export async function offerRepositoryFolder(io: Io, api: Api): Promise<void> {
     }
   } catch (error) {
     if (io.signal.aborted || error instanceof Failure) throw error;
-    printStatus(io, printable(`${found} was not allowed: ${(error as Error).message}`));
+    printStatus(io, printable(`${found} is not allowed yet: ${(error as Error).message}`));
   }
 }
 

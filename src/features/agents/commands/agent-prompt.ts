@@ -2,7 +2,14 @@
 import type { Command } from 'commander';
 import { readTurnEnd } from '../../../acp/entries.ts';
 import { asRecord, toText } from '../../../acp/json.ts';
-import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
+import {
+  type AgentRecord,
+  type Api,
+  type ApiOptions,
+  connect,
+  findAgent,
+  type TimeLimit,
+} from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage, withExplanation, withStartHint } from '../../../cli/failure.ts';
 import { collect, remote, withTimeout } from '../../../cli/options.ts';
@@ -40,7 +47,8 @@ export function addPrompt(program: Command, context: Context): void {
       if (!options.wait) return print(io, `${prompted.prompt_id}\n`);
       const still = `the turn of agent ${agent.id} is still running`;
       const what = { agent_id: agent.id, after: agent.last_seq, still };
-      const until = endOfTurn(api, agent, prompted.prompt_id, deadline(options));
+      const limit = { at_ms: deadline(options), still };
+      const until = endOfTurn(api, agent, prompted.prompt_id, limit);
       const end = await watch(context, api, what, options, until);
       if (end !== 'end_turn') {
         throw new Failure(exitCodes.bad_end, `the turn of agent ${agent.id} ended: ${printable(end)}`);
@@ -123,7 +131,7 @@ export function addPromptCommands(agents: Command, context: Context): void {
 }
 
 /** Returns why the turn of a prompt ended, with the agent's own reason if it gave one. Null while the turn is open. */
-function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string, until_ms: number) {
+function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string, limit: TimeLimit) {
   const params = { agent_id: agent.id };
   let sent = false;
   let missing_since = Number.POSITIVE_INFINITY;
@@ -131,9 +139,9 @@ function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string, until_ms: nu
     if (event === null) {
       if (sent || Number.isFinite(missing_since)) return null;
       // No event reports that a prompt was removed, so this checks the queue between events.
-      const open = await api.readWithRetry('listPrompts', { params }, until_ms);
+      const open = await api.readWithRetry('listPrompts', { params }, limit);
       if (!open.some(({ id }) => id === prompt_id))
-        missing_since = (await api.readWithRetry('getAgent', { params }, until_ms)).last_seq;
+        missing_since = (await api.readWithRetry('getAgent', { params }, limit)).last_seq;
     } else {
       const { type, direction, code } = event;
       const is_sent = type === 'acp_event' && direction === 'to_agent';

@@ -10,7 +10,7 @@ const order: readonly ExitCode[] = [exitCodes.failed, exitCodes.unreachable];
 /**
  * Runs the command for each item, even if it fails for others. Failures are reported immediately, with the item's name if
  * there are several. Throws the error that decides the exit code. A rejected token ends the loop, because it would be
- * rejected every time. That nobody reads the output any more is not a failure of an item.
+ * rejected every time. A closed output is not a failure of an item.
  */
 export async function each(
   io: Io,

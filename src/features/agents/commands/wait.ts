@@ -59,12 +59,13 @@ export async function followToEnd(
   options: WaitOptions,
 ): Promise<AgentRecord> {
   const { id, session_id } = agent;
-  const until_ms = deadline(options);
+  const at_ms = deadline(options);
   const what = { agent_id: id, after, still: `agent ${id} is still running` };
   const end = await watch(context, api, what, options, ({ event }) =>
     event !== null && endsSession(session_id, event) ? event : null,
   );
-  const now = await api.readWithRetry('getAgent', { params: { agent_id: id } }, until_ms);
+  const limit = { at_ms, still: `agent ${id} has ended, but the plane does not answer` };
+  const now = await api.readWithRetry('getAgent', { params: { agent_id: id } }, limit);
   if (now.session_id === session_id) return now;
   // The agent was started again in the meantime, so the record gets the end of the session that this call waited for.
   const { status, exit_code = null, exit_signal = null, reason = null } = end as unknown as AgentRecord;
@@ -85,14 +86,12 @@ export async function waitForEnd(
   const until_ms = deadline(options);
   let now = agent;
   while (now.status !== 'running' && startsLater(now)) {
-    if (performance.now() >= until_ms)
-      throw new Failure(
-        exitCodes.timeout,
-        `agent ${agent.id} has not started${now.pending ? ': its node does not answer' : ''}`,
-      );
+    const still = `agent ${agent.id} has not started${now.pending ? ': its node does not answer' : ''}`;
+    if (performance.now() >= until_ms) throw new Failure(exitCodes.timeout, still);
     await sleep(Math.min(limits.cli_pending_poll_ms, until_ms - performance.now()), signal);
     if (signal.aborted) throw new Failure(exitCodes.interrupted, '');
-    now = await api.readWithRetry('getAgent', { params: { agent_id: agent.id } }, until_ms);
+    const limit = { at_ms: until_ms, still };
+    now = await api.readWithRetry('getAgent', { params: { agent_id: agent.id } }, limit);
   }
   if (now.status !== 'running') return now;
   const left_ms = Math.ceil(Math.max(0, until_ms - performance.now()));

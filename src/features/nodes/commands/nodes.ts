@@ -214,20 +214,23 @@ async function waitUntilConnected(
   created: NodeRecord,
   options: RegisterOptions,
 ): Promise<NodeRecord> {
-  const deadline = performance.now() + options.timeout;
+  const at_ms = performance.now() + options.timeout;
+  const still = `node ${created.id} is registered, but not connected yet; the plane keeps trying`;
   const params = { node_id: created.id };
   let node = created;
   while (node.status !== 'connected') {
-    const left_ms = deadline - performance.now();
+    const left_ms = at_ms - performance.now();
     if (left_ms <= 0) {
       const report = await api.call('getAgentNodeHealth', { params });
       printStatus(io, reportLines(report, supportsColor(io.stderr, io.env)).trimEnd());
-      const message = `node ${created.id} is registered, but not connected yet; the plane keeps trying`;
-      throw new Failure(exitCodes.timeout, message);
+      throw new Failure(exitCodes.timeout, still);
     }
     await sleep(Math.min(limits.cli_register_poll_ms, left_ms), io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
-    node = await api.readWithRetry('getAgentNode', { params }, deadline);
+    node = await api.readWithRetry('getAgentNode', { params }, { at_ms, still }).catch((error) => {
+      if (error instanceof Failure && error.exit === exitCodes.timeout) return node;
+      throw error;
+    });
   }
   return node;
 }
