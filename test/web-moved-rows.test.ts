@@ -99,44 +99,32 @@ browserTest('requests that arrive or are answered elsewhere put no button under 
   expect(posts).toEqual([`/api/permission-reviews/${second}/respond`]);
 });
 
-browserTest('a click on Stop in a row that has just moved is ignored', async () => {
-  const above = await plane.agent('exec sleep 600', { name: 'above' });
-  const below = await plane.agent('exec sleep 600', { name: 'below' });
-  const { page, posts } = await openPage('/agents');
-  const stop = page.getByRole('button', { name: 'Stop below' });
-  await stop.waitFor({ state: 'attached' });
-  await untilSteady(page);
-  const clicked = await clickWhenMoved(stop);
-  // The agent that has started last comes first.
-  await plane.client.call('restartAgent', { params: { agent_id: above.id } });
-  await clicked();
-  await untilSteady(page);
-  expect(posts).toEqual([]);
-  await clickUntil(stop, () => posts.length > 0);
-  expect(posts).toEqual([`/api/agents/${below.id}/stop`]);
-});
-
-browserTest('a click in a row that moves while the page scrolls is ignored', async () => {
-  const above = await plane.agent('exec sleep 602', { name: 'above' });
-  const below = await plane.agent('exec sleep 602', { name: 'below' });
-  const { page, posts } = await openPage('/agents?q=sleep+602');
-  const stop = page.getByRole('button', { name: 'Stop below' });
-  await stop.waitFor({ state: 'attached' });
-  await untilSteady(page);
-  await page.evaluate(`{
-    const box = document.querySelector('main .scroll-y');
-    const scroll = () => box.dispatchEvent(new Event('scroll'));
-    globalThis.scrolling = setInterval(scroll, 20);
-  }`);
-  const clicked = await clickWhenMoved(stop);
-  await plane.client.call('restartAgent', { params: { agent_id: above.id } });
-  await clicked();
-  await page.evaluate('clearInterval(scrolling)');
-  await untilSteady(page);
-  expect(posts).toEqual([]);
-  await clickUntil(stop, () => posts.length > 0);
-  expect(posts).toEqual([`/api/agents/${below.id}/stop`]);
-});
+for (const scrolls of [false, true]) {
+  const when = scrolls ? ' while the page scrolls' : '';
+  browserTest(`a click on Stop in a row that has just moved${when} is ignored`, async () => {
+    const command = `exec sleep ${scrolls ? 603 : 602}`;
+    const above = await plane.agent(command, { name: 'above' });
+    const below = await plane.agent(command, { name: 'below' });
+    const { page, posts } = await openPage(`/agents?q=${encodeURIComponent(command)}`);
+    const stop = page.getByRole('button', { name: 'Stop below' });
+    await stop.waitFor({ state: 'attached' });
+    await untilSteady(page);
+    if (scrolls)
+      await page.evaluate(`{
+        const box = document.querySelector('main .scroll-y');
+        globalThis.scrolling = setInterval(() => box.dispatchEvent(new Event('scroll')), 20);
+      }`);
+    const clicked = await clickWhenMoved(stop);
+    // The agent that has started last comes first.
+    await plane.client.call('restartAgent', { params: { agent_id: above.id } });
+    await clicked();
+    if (scrolls) await page.evaluate('clearInterval(scrolling)');
+    await untilSteady(page);
+    expect(posts).toEqual([]);
+    await clickUntil(stop, () => posts.length > 0);
+    expect(posts).toEqual([`/api/agents/${below.id}/stop`]);
+  });
+}
 
 browserTest('another agent on top takes neither the focus nor clicks from rows that stay', async () => {
   const create = async (name: string) => {

@@ -19,7 +19,7 @@ export interface ApiOptions extends LocalOptions {
   url?: string | undefined;
 }
 
-/** Until when a command waits, by `performance.now()`, and the message of its failure then. */
+/** When a command stops waiting, by `performance.now()`, and its error message then. */
 export interface TimeLimit {
   at_ms: number;
   still: string;
@@ -117,10 +117,10 @@ export class Api {
   }
 }
 
-/** Temporary, and not a fault of the plane, which a command that waits must not repeat without end. */
+/** Whether another attempt may succeed. A command that waits must not repeat an internal error of the plane forever. */
 function mayPass(error: unknown): boolean {
-  const is_fault = error instanceof Problem && ['internal_error', 'http_500'].includes(error.code);
-  return isTemporary(error) && !is_fault;
+  const is_internal = error instanceof Problem && ['internal_error', 'http_500'].includes(error.code);
+  return isTemporary(error) && !is_internal;
 }
 
 /** How long to wait after `failures` earlier failures and this one, in milliseconds. */
@@ -217,7 +217,7 @@ export function baseUrl(text: string): string {
   return base_url;
 }
 
-/** A URL for messages, which may not be a valid one: without its credentials, query and fragment. */
+/** A URL, valid or not, without its credentials, query and fragment, for error messages. */
 function withoutSecrets(text: string): string {
   const scheme = /^[a-z][a-z\d+.-]*:\/\//i.exec(text)?.[0] ?? '';
   const rest = text.slice(scheme.length);

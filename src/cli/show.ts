@@ -7,7 +7,7 @@ import type { Io } from './context.ts';
 import { jsonText, print, printStatus, supportsColor } from './output.ts';
 import { printable, TerminalFilter } from './terminal.ts';
 
-/** The end of a line, also if colors are reset after it. */
+/** The end of a line, even if colors are reset after it. */
 const LINE_END = /\n(?:\x1b\[[\d;:]*m)*$/;
 
 export interface ShowOptions {

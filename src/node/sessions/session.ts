@@ -298,7 +298,7 @@ export class LocalSession {
     if (launch.kind === 'spawning') return;
     const is_alive = launch.kind === 'spawned' && isAlive(launch.wrapper);
     if (is_alive) await sleep(5);
-    // Without a handle, `exit` says why there is none.
+    // If the start failed before the command, there is no handle, and `exit` contains the reason.
     if (is_alive || (launch.kind === 'spawned' && (this.files.readHandle() ?? this.files.readExit()))) {
       this.#update_requested = true;
       return;

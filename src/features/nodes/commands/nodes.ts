@@ -228,6 +228,7 @@ async function waitUntilConnected(
     await sleep(Math.min(limits.cli_register_poll_ms, left_ms), io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
     node = await api.readWithRetry('getAgentNode', { params }, { at_ms, still }).catch((error) => {
+      // The connection test then says why.
       if (error instanceof Failure && error.exit === exitCodes.timeout) return node;
       throw error;
     });

@@ -203,7 +203,7 @@ function useScrollPosition(
     const { scrollTop, scrollHeight, clientHeight } = element;
     const list_end = scrollHeight - clientHeight;
     const is_at_end = list_end - scrollTop <= NEAR_PX;
-    // Lines that are added below do not count as scrolling up. The end may also come to the reader.
+    // Lines that are added below do not count as scrolling up. A list that became shorter may end where the user is.
     const has_moved = is_at_end ? scrollTop > held.top || list_end < held.end : scrollTop < held.top;
     if (is_at_end !== held.follows && has_moved) follow(is_at_end);
     hold(element);
@@ -215,7 +215,7 @@ function useScrollPosition(
 /** Scrolls to the end if it has moved: if lines were added or measured, or the row after them has changed. */
 function useEnd(scroller: RefObject<HTMLElement | null>, may_follow: boolean, causes: readonly unknown[]) {
   const followed = useRef<readonly unknown[]>([]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the causes are the rest
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the causes are the other dependencies
   useLayoutEffect(() => {
     const is_new = causes.some((cause, at) => cause !== followed.current[at]);
     if (!scroller.current || !may_follow || !is_new) return;
