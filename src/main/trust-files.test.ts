@@ -8,7 +8,7 @@ import { silentLog } from '../base/log.ts';
 import { storageFailed } from '../store/problems.ts';
 import type { Store } from '../store/store.ts';
 import { listTrustFiles } from '../store/trust-files.ts';
-import { openTestStore } from '../testing/test-store.ts';
+import { openTestStore, sqliteTest } from '../testing/test-store.ts';
 import { limits } from './limits.ts';
 import { TrustFiles } from './trust-files.ts';
 
@@ -124,7 +124,7 @@ test('refuses files that were encrypted with another key, and writes none', asyn
   await expect(b.read('ca.pem')).rejects.toThrow('ENOENT');
 });
 
-test('changed files are stored once the database is back, and the failure is logged once', async () => {
+sqliteTest('changed files are stored once the database is back, and the failure is logged once', async () => {
   const log = { error: vi.fn() };
   const a = await plane('a', key, log as never);
   await a.write('ca.pem', 'one');

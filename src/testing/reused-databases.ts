@@ -3,6 +3,7 @@
  * connecting to one as long as many transactions. Emptying one takes a few milliseconds.
  */
 import pg from 'pg';
+import { vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { checkNotInBody } from '../store/body.ts';
 import { openPostgres } from '../store/postgres/postgres.ts';
@@ -144,6 +145,8 @@ class LentStore implements Store {
 
   async #run<T>(work: () => Promise<T>): Promise<T> {
     checkNotInBody(this.#identity);
+    if (vi.isFakeTimers())
+      throw new Error('fake timers would stop a store that other tests use: use sqliteTest');
     if (this.#closing !== null) throw new Error('the store is closed');
     const running = work();
     this.#running.add(running);

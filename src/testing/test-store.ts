@@ -6,7 +6,7 @@ import { openTestDatabase } from './empty-sqlite.ts';
 
 export const on_postgres = process.env.SVC_TEST_DATABASE === 'postgres';
 
-/** A test of what only SQLite does, in a file that runs on both. */
+/** A test of what only SQLite does, or with fake timers, in a file that runs on both. */
 export const sqliteTest = (on_postgres ? () => {} : test) as TestAPI;
 
 /**

@@ -340,42 +340,45 @@ test('deletes an intent that failed permanently, and gives the waiter the reason
   outbox.close();
 });
 
-test('repeats an intent after an unexpected error less and less often, and logs each reason once', async () => {
-  const log = { error: vi.fn(), warn: vi.fn() };
-  const outbox = new Outbox({ ...common(), log: log as unknown as Logger });
-  const errors: Error[] = [new TypeError('x is not a function'), problems.nodeUnreachable()];
-  let error: Error | undefined = errors[0];
-  const tries: number[] = [];
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 0 });
-  try {
-    const handle = async () => {
-      tries.push(Date.now());
-      if (error) throw error;
-    };
-    await outbox.open(handlers(handle));
-    await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
-    const until = (check: () => void, ms: number) =>
-      vi.waitFor(() => {
-        vi.advanceTimersByTime(ms);
-        check();
-      }, AT_ONCE);
-    await until(() => expect(tries.length).toBeGreaterThan(13), 10_000);
-    expect(tries.at(-1)! - tries.at(-2)!).toBeGreaterThanOrEqual(limits.unexpected_pause_ms_max);
-    expect(log.error.mock.calls).toEqual([
-      [{ err: error, intent: 'start', lane: 'ses_a', node_id: 'main', retry_ms: 500 }, expect.any(String)],
-    ]);
-    [, error] = errors;
-    await until(() => expect(log.warn).toHaveBeenCalledOnce(), limits.unexpected_pause_ms_max);
-    expect(log.warn.mock.lastCall![0]).toMatchObject({ retry_ms: limits.outbox_retry_ms_max });
-    error = undefined;
-    await until(() => expect(outbox.size).toBe(0), 1_000);
-  } finally {
-    vi.useRealTimers();
-    outbox.close();
-  }
-});
+sqliteTest(
+  'repeats an intent after an unexpected error less and less often, and logs each reason once',
+  async () => {
+    const log = { error: vi.fn(), warn: vi.fn() };
+    const outbox = new Outbox({ ...common(), log: log as unknown as Logger });
+    const errors: Error[] = [new TypeError('x is not a function'), problems.nodeUnreachable()];
+    let error: Error | undefined = errors[0];
+    const tries: number[] = [];
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 0 });
+    try {
+      const handle = async () => {
+        tries.push(Date.now());
+        if (error) throw error;
+      };
+      await outbox.open(handlers(handle));
+      await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+      const until = (check: () => void, ms: number) =>
+        vi.waitFor(() => {
+          vi.advanceTimersByTime(ms);
+          check();
+        }, AT_ONCE);
+      await until(() => expect(tries.length).toBeGreaterThan(13), 10_000);
+      expect(tries.at(-1)! - tries.at(-2)!).toBeGreaterThanOrEqual(limits.unexpected_pause_ms_max);
+      expect(log.error.mock.calls).toEqual([
+        [{ err: error, intent: 'start', lane: 'ses_a', node_id: 'main', retry_ms: 500 }, expect.any(String)],
+      ]);
+      [, error] = errors;
+      await until(() => expect(log.warn).toHaveBeenCalledOnce(), limits.unexpected_pause_ms_max);
+      expect(log.warn.mock.lastCall![0]).toMatchObject({ retry_ms: limits.outbox_retry_ms_max });
+      error = undefined;
+      await until(() => expect(outbox.size).toBe(0), 1_000);
+    } finally {
+      vi.useRealTimers();
+      outbox.close();
+    }
+  },
+);
 
-test('carries out the next intent at once if the one that is repeated is withdrawn', async () => {
+sqliteTest('carries out the next intent at once if the one that is repeated is withdrawn', async () => {
   const outbox = new Outbox(common());
   const done: string[] = [];
   await outbox.open(

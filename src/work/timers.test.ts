@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Logger, silentLog } from '../base/log.ts';
 import type { Store } from '../store/store.ts';
 import { SOON } from '../testing/features-fixture.ts';
-import { openTestStore } from '../testing/test-store.ts';
+import { openTestStore, sqliteTest } from '../testing/test-store.ts';
 import { limits } from './limits.ts';
 import { Timers } from './timers.ts';
 
@@ -40,7 +40,7 @@ test('fires due timers once, in order, and keeps later ones', async () => {
   await timers.close();
 });
 
-test('fires a timer after the clock has advanced more than the delay', async () => {
+sqliteTest('fires a timer after the clock has advanced more than the delay', async () => {
   const timers = new Timers({ store, clock, log: silentLog });
   const fired: string[] = [];
   await store.write((tx) => timers.set(tx, 'agent_restart', 'later', now + 3_600_000, payload));
