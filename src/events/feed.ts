@@ -296,7 +296,7 @@ export class Feed {
         const settled = await this.#store.settledNumbers('feed');
         this.#advance(settled);
         if (this.#head >= this.#newest) break;
-        await sleep(waitAfter(settled, 0)!);
+        await sleep(waitAfter(settled) ?? 0);
       }
     } catch {
       // The store has logged the error; the next entry and the next follower try again.

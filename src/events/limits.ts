@@ -5,7 +5,7 @@ import { scaled } from '../base/time-scale.ts';
 export const limits = {
   /** Interval of heartbeats in streams. */
   heartbeat_ms: 30_000,
-  /** Newest events of an agent that are kept in memory for its followers. */
+  /** Newest events of an agent, or entries of the feed, that are kept in memory for followers. */
   tail_ring_bytes_max: 1 * MIB,
   /** How long events are collected after they were sent to all followers, as a multiple of the time that this took. */
   tail_pause_factor: 2,
@@ -67,7 +67,7 @@ export const limits = {
   search_chars_per_event: 16 * KIB,
   /** How long the search index collects events before it adds them. */
   search_wait_ms: 250,
-  /** How long the search index pauses after each transaction, as a multiple of the time that the transaction took. */
+  /** How long the search index pauses after each update, as a multiple of the time that the update took. */
   search_pause_factor: 3,
   /** Longest of these pauses. */
   search_pause_ms_max: 1_000,
@@ -99,7 +99,7 @@ export const limits = {
   seal_idle_ms: 10 * 60 * 1000,
   /** Interval of log maintenance. */
   maintenance_interval_ms: scaled(5_000),
-  /** Log maintenance pauses after running for this long. */
+  /** How long a slice of a deletion should take, and the pause between two slices of a vacuum. */
   maintenance_slice_ms: 3,
   /** Maximum number of failed tasks of log maintenance whose errors are remembered. */
   maintenance_failures_max: 1_000,

@@ -116,8 +116,8 @@ export class Search {
   }
 
   /**
-   * Indexes events of these agents in one transaction, and returns those that have more. Then pauses for longer than
-   * that took, so that indexing does not take CPU time from busy streams.
+   * Indexes events of these agents, and returns those that have more. Then pauses for longer than that took, so that indexing does
+   * not take CPU time from busy streams.
    */
   async #index(agents: number[]): Promise<number[]> {
     const begun_ms = performance.now();

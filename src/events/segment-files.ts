@@ -1,8 +1,7 @@
 /** Segments as files, one each: `{agent_num}/{name}.seg` in a folder. */
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
-import { open, readdir, rm, statfs, unlink } from 'node:fs/promises';
+import { mkdir, open, readdir, rm, statfs, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { makePrivateFolder, writeFileAtomic } from '../base/files.ts';
+import { makePrivateFolder, syncFolder, writeFileAtomic } from '../base/files.ts';
 import type { Store } from '../store/store.ts';
 import { limits } from './limits.ts';
 import { segmentPaths } from './queries/segments.ts';
@@ -77,13 +76,6 @@ export class SegmentFiles implements SegmentStorage {
 /** Writes a segment's file in the folder of all segments. */
 export async function writeSegmentFile(folder: string, { path, packed }: PackedSegment): Promise<void> {
   const file = join(folder, path);
-  if (mkdirSync(dirname(file), { recursive: true, mode: 0o700 })) syncFolder(folder);
+  if (await mkdir(dirname(file), { recursive: true, mode: 0o700 })) await syncFolder(folder);
   await writeFileAtomic(file, Buffer.concat(packed));
-}
-
-/** Syncs a folder, so that a new entry in it survives a power failure. */
-function syncFolder(path: string): void {
-  const file = openSync(path, 'r');
-  fsyncSync(file);
-  closeSync(file);
 }

@@ -24,7 +24,10 @@ export const limits = {
   kill_wait_ms: 3_000,
   /** How long the init process of a sandbox may take to end. */
   init_end_ms: 3_000,
-  /** An empty cgroup of an unknown session is removed at this age, by when no session is still starting in it. */
+  /**
+   * An empty cgroup of an unknown session is removed at this age, by when no session is still starting in it. Also how often they
+   * are looked for.
+   */
   leftover_cgroup_ms: 10 * 60 * 1000,
   /** The helper processes of each session are checked once in this period. */
   helper_check_ms: 5_000,
@@ -32,7 +35,7 @@ export const limits = {
   helper_checks_per_sweep: 25,
   /** Shortest interval between two reads of the process tree. */
   tree_read_ms: 2_000,
-  /** The launcher ends after this time without work. */
+  /** The launcher and the workers for folders end after this time without work. */
   launcher_idle_ms: 5_000,
   /** Attempts to start the launcher. */
   launcher_tries: 3,
@@ -110,7 +113,7 @@ export const limits = {
   folder_worker_check_ms: 2_000,
   /** Largest answer of a folder worker. */
   folder_answer_bytes_max: 16 * MIB,
-  /** Time limit of a git command. */
+  /** Time limit of a git command, and of freeing the space of output that is in the log. */
   git_timeout_ms: 30_000,
   /** Time limit of a git command that only looks something up. */
   git_lookup_timeout_ms: 10_000,

@@ -4,6 +4,7 @@
  */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { readBootId } from '../base/proc.ts';
 import type { Problem } from '../core/problem.ts';
 import { noSpace, storageDamaged, storageFailed } from './problems.ts';
 import { StoreDamaged } from './store.ts';
@@ -49,7 +50,7 @@ function sameBoot(path: string): boolean {
 /** Null if the system does not provide one. */
 function bootId(): string | null {
   try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return readBootId();
   } catch {
     return null;
   }

@@ -142,12 +142,6 @@ export function databaseAnswers({ server }: Pick<Store, 'server'>): boolean {
   return server?.up() ?? true;
 }
 
-/** Throws if the store's database is on a server. */
-export function filesOf(store: Pick<Store, 'files'>): DatabaseFiles {
-  if (store.files === null) throw new Error('the database has no files');
-  return store.files;
-}
-
 /** The files of a database that svc takes care of itself. */
 export interface DatabaseFiles {
   /** Returns up to `pages_max` free pages to the file system. Resolves to the number of remaining free pages. */

@@ -1,5 +1,6 @@
 /** The database of a test: SQLite, or PostgreSQL if the test runs in the project `postgres` of `vitest.config.ts`. */
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestAPI, test } from 'vitest';
 import type { Store } from '../store/store.ts';
 import { openTestDatabase } from './empty-sqlite.ts';
@@ -17,4 +18,10 @@ export async function openTestStore(folder: string): Promise<Store> {
   if (!on_postgres) return openTestDatabase(join(folder, 'svc.db'));
   const { openReusedDatabase } = await import('./reused-databases.ts');
   return openReusedDatabase(folder);
+}
+
+/** A second connection to the SQLite database of a store, which can only read. Throws if the database is on a server. */
+export function openSecondConnection({ files }: Pick<Store, 'files'>): DatabaseSync {
+  if (files === null) throw new Error('the database has no files');
+  return new DatabaseSync(files.path, { readOnly: true });
 }

@@ -7,11 +7,11 @@ export const limits = {
   unknown_facts_kept_ms: 7 * 86_400_000,
   /** Interval at which such facts and cursors are deleted, because that reads all facts. */
   unknown_facts_sweep_ms: 3_600_000,
-  /** Delay before a failed fact handler runs again. */
+  /** Delay before a failed fact handler runs again. It grows after unexpected errors. */
   fact_retry_ms: 1_000,
   /** How many times a consumer tries to handle a fact before it moves on to others. */
   fact_tries_max: 5,
-  /** Delay before a failed timer runs again. */
+  /** Delay before a failed timer runs again. It grows after unexpected errors. */
   timer_retry_ms: 1_000,
   /** Maximum number of failed timers whose growing pauses are remembered. */
   timer_failures_max: 1_000,

@@ -17,9 +17,9 @@ export const limits = {
   join_challenge_left_ms: 60_000,
   /** Wrong PINs before a new challenge is needed. */
   join_pin_tries: 5,
-  /** Failed sign-ins of a user from one address before a delay. */
+  /** Failed sign-ins of a user before a delay: from one address, and from all addresses. */
   login_failures_max: 5,
-  /** Failed sign-ins of a user from all addresses before a delay. */
+  /** Failed sign-ins of a user, from all addresses, after which the delay applies to addresses without failures too. */
   login_failures_per_user_max: 100,
   /** Period in which failures are counted. */
   login_window_ms: 15 * 60_000,

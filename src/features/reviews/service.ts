@@ -138,8 +138,7 @@ export class Reviews {
     const { store } = this.#core;
     return store.write(async (tx) => {
       const row = await mustFind(tx, caller, ANSWER, review_id);
-      const { username: name, user_id, ip } = caller;
-      return this.#route(tx, row, { name, user_id, ip }, to_actor_id);
+      return this.#route(tx, row, caller, to_actor_id);
     });
   }
 
@@ -162,14 +161,6 @@ export class Reviews {
     });
     failpoint('review_answered');
     return answered;
-  }
-
-  /** Like `route`, for the leader to which the review was routed. */
-  routeAs(member: MemberAnswerer, review_id: string, to_actor_id: string): Promise<Review> {
-    return this.#core.store.write(async (tx) => {
-      const row = await this.#mustFindFor(tx, member, review_id);
-      return this.#route(tx, row, { name: member.actor_id, user_id: null, ip: null }, to_actor_id);
-    });
   }
 
   /** Finds the review. A review of another team or run does not exist for the caller. */
@@ -240,7 +231,7 @@ export class Reviews {
     });
   }
 
-  async #route(tx: Tx, row: ReviewRow, by: Answerer, route_to: string): Promise<Review> {
+  async #route(tx: Tx, row: ReviewRow, { user_id, ip }: Caller, route_to: string): Promise<Review> {
     if (row.status !== 'pending') throw reviewOver(row);
     const participants = await this.#options.routing.participants(tx, row);
     const username = parseUsername(route_to);
@@ -260,13 +251,9 @@ export class Reviews {
     await this.#core.audit.record(tx, {
       event: 'permission_routed',
       agent_id: row.agent_id,
-      user_id: by.user_id,
-      ip: by.ip,
-      details: {
-        review_id: row.id,
-        to_actor_id,
-        ...(by.user_id === null && { actor_id: by.name }),
-      },
+      user_id,
+      ip,
+      details: { review_id: row.id, to_actor_id },
     });
     await publishReview(this.#core, tx, row.id);
     return toReview((await findReview(tx, row.id))!);

@@ -1,11 +1,11 @@
 /** The list of the runs of all teams. */
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import type { SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { filesOf, type Reader } from '../../store/store.ts';
+import type { Reader } from '../../store/store.ts';
 import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { addRun, beginRun, plainMember, specWith } from '../../testing/team-runs.ts';
-import { sqliteTest } from '../../testing/test-store.ts';
+import { openSecondConnection, sqliteTest } from '../../testing/test-store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { listRunsInView, type RunRow, updateRun } from './queries/runs.ts';
 import { type RunStatus, runTitle } from './rules/run.ts';
@@ -110,7 +110,7 @@ test('the title of an input is its first text, on one line and not longer than a
 });
 
 sqliteTest('a page reads runs in their order, without sorting all of them', async () => {
-  const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
+  const database = openSecondConnection(fixture.store);
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   let plan = '';
   const all = (query: Compilable) => {

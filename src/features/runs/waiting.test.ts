@@ -1,9 +1,9 @@
 /** Steps that wait for an answer: their list, and the records of their agents. */
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import type { SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { rfc3339 } from '../../base/clock.ts';
-import { filesOf, type Reader } from '../../store/store.ts';
+import type { Reader } from '../../store/store.ts';
 import { committedCalls } from '../../testing/committed-calls.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { signIn } from '../../testing/sign-in.ts';
@@ -16,7 +16,7 @@ import {
   specWith,
   stepsOfRun,
 } from '../../testing/team-runs.ts';
-import { sqliteTest } from '../../testing/test-store.ts';
+import { openSecondConnection, sqliteTest } from '../../testing/test-store.ts';
 import { listAgents } from '../agents/queries/agents.ts';
 import { AgentWaits } from '../agents/waiting.ts';
 import { findRun } from './queries/runs.ts';
@@ -237,7 +237,7 @@ test('a run whose round has an unknown outcome is listed once none of its steps 
 sqliteTest(
   'the list reads waiting steps in their order from an index, and an agent only its own',
   async () => {
-    const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
+    const database = openSecondConnection(fixture.store);
     const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
     let plan = '';
     const all = (query: Compilable) => {

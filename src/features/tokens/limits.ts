@@ -9,7 +9,7 @@ export const limits = {
   token_touch_ms: 60_000,
   /** Tokens that are kept in memory. */
   tokens_cached_max: 10_000,
-  /** Tokens of one user. */
+  /** Sign-ins of one user, and API tokens of one user. */
   tokens_per_user: 1_000,
   /** How long sensitive changes are allowed after the password was entered. */
   password_recent_ms: 10 * 60_000,

@@ -15,20 +15,11 @@ interface Mark {
 }
 
 export class SendWindow {
-  readonly #now: () => number;
   readonly #marks: Mark[] = [];
   #sent = 0;
   #arrived = 0;
   #bytes: number = limits.pull_window_bytes_min;
   #round_ms = Number.POSITIVE_INFINITY;
-
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
 
   /**
    * The maximum size of one message. It is small on a new link, so that even a link that keeps breaking makes progress.
@@ -46,7 +37,7 @@ export class SendWindow {
   sent(bytes: number): void {
     if (bytes === 0) return;
     this.#sent += bytes;
-    this.#marks.push({ total: this.#sent, arrived: this.#arrived, at: this.#now() });
+    this.#marks.push({ total: this.#sent, arrived: this.#arrived, at: performance.now() });
   }
 
   /** Called when the peer reports that this many more bytes have arrived. */
@@ -55,7 +46,7 @@ export class SendWindow {
     let newest: Mark | null = null;
     while (this.#marks[0] && this.#marks[0].total <= this.#arrived) newest = this.#marks.shift()!;
     if (!newest) return;
-    const took_ms = Math.max(this.#now() - newest.at, 0.1);
+    const took_ms = Math.max(performance.now() - newest.at, 0.1);
     // The shortest round trip is that of an idle link. The value grows with time, so that a slower route is noticed.
     this.#round_ms = Math.min(took_ms, this.#round_ms * 1.01);
     const bytes_per_ms = (this.#arrived - newest.arrived) / took_ms;

@@ -83,7 +83,10 @@ export interface PostgresOptions extends PostgresServer {
   holder?: string;
   /** Set if several planes share the database: then this one waits until none of the others is active. */
   member?: Member;
-  /** Called once if another plane has taken the database over. Nothing can be written any more. */
+  /**
+   * Called once if another plane has taken the database over, or if the server may lack commits of this plane: it has failed
+   * over, or was restored. Nothing can be written any more.
+   */
   onClaimLost?: (problem: Problem) => void;
 }
 

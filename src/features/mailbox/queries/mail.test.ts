@@ -1,14 +1,14 @@
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import type { SQLInputValue } from 'node:sqlite';
 import type { Compilable } from 'kysely';
 import { expect } from 'vitest';
-import { filesOf, type Reader } from '../../../store/store.ts';
-import { sqliteTest } from '../../../testing/test-store.ts';
+import type { Reader } from '../../../store/store.ts';
+import { openSecondConnection, sqliteTest } from '../../../testing/test-store.ts';
 import { openMailFixture } from '../testing.ts';
 import { type InboxFilter, listInbox } from './mail.ts';
 
 sqliteTest('reading an inbox does not scan acknowledged mail', async () => {
   const fixture = await openMailFixture();
-  const database = new DatabaseSync(filesOf(fixture.store).path, { readOnly: true });
+  const database = openSecondConnection(fixture.store);
   const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
   const planOf = async (filter: Omit<InboxFilter, 'to_actor_id' | 'limit'>): Promise<string> => {
     let plan = '';
