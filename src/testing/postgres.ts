@@ -70,7 +70,10 @@ let template: Promise<string> | undefined;
 
 /** The name of a database with the current schema, which is created if it does not exist. */
 function templateOf(server: string): Promise<string> {
-  template ??= createTemplate(server);
+  template ??= createTemplate(server).catch((error: unknown) => {
+    template = undefined;
+    throw error;
+  });
   return template;
 }
 
@@ -95,9 +98,15 @@ async function createTemplate(server: string): Promise<string> {
 }
 
 let server: Promise<string> | undefined;
+let server_tries = 0;
 
 function serverUrl(): Promise<string> {
-  server ??= external_url === undefined ? startServer() : Promise.resolve(external_url);
+  if (external_url !== undefined) return Promise.resolve(external_url);
+  server ??= startServer().catch((error: unknown) => {
+    // A slow machine may need longer. A server that cannot start must not delay each test.
+    if (++server_tries < 3) server = undefined;
+    throw error;
+  });
   return server;
 }
 

@@ -38,7 +38,13 @@ export async function openReusedDatabase(folder: string): Promise<Store> {
   database.users++;
   if (database !== own) {
     database.folder = folder;
-    await database.clear();
+    try {
+      await database.clear();
+    } catch (error) {
+      database.folder = '';
+      database.users--;
+      throw error;
+    }
   }
   return new LentStore(database);
 }

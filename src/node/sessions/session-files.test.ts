@@ -85,6 +85,7 @@ it('flushes every fact to disk before it is reported', async () => {
   } finally {
     fsync.mockRestore();
     syncBuiltinESMExports();
+    vi.resetModules();
   }
 });
 

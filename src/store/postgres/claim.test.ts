@@ -45,12 +45,11 @@ const setMeta = (tx: Tx, key: string) => tx.run(tx.sql.insertInto('meta').values
 const keys = async () =>
   (await execute(database.url, 'SELECT key FROM meta ORDER BY key')).map(({ key }) => key);
 
-const endClaim = () =>
-  execute(
-    database.url,
-    `SELECT pg_terminate_backend(pid) FROM pg_locks
-      WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-  );
+/** The locks of the claim, not those of other databases on the server. */
+const CLAIM = `pg_locks WHERE locktype = 'advisory' AND objsubid = 1
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+
+const endClaim = () => execute(database.url, `SELECT pg_terminate_backend(pid) FROM ${CLAIM}`);
 
 it('refuses a second plane while the first one lives, and names the first one', async () => {
   const first = await open('pid 1 on host-a');
@@ -118,9 +117,7 @@ it('keeps its claim when only the connection is lost', async () => {
     await expect.poll(endClaim).toHaveLength(1);
   }
   expect(await keys()).toEqual(['0', '1', '2']);
-  await expect
-    .poll(() => execute(database.url, "SELECT FROM pg_locks WHERE locktype = 'advisory'"))
-    .not.toEqual([]);
+  await expect.poll(() => execute(database.url, `SELECT FROM ${CLAIM}`)).not.toEqual([]);
   expect(lost.one).toEqual([]);
 });
 
@@ -195,12 +192,7 @@ it('keeps the connection that holds the claim while the server rejects its state
   const warned = Promise.withResolvers<string>();
   const log = { ...silentLog, warn: (_fields: object, message: string) => warned.resolve(message) } as Logger;
   opened.push(await openPostgres({ url: database.url, log }));
-  const holder = () =>
-    execute(
-      database.url,
-      `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-    );
+  const holder = () => execute(database.url, `SELECT pid FROM ${CLAIM}`);
   const before = await holder();
   await execute(database.url, 'ALTER TABLE plane_claim RENAME TO away');
   expect(await warned.promise).toBe('cannot renew the claim on the database');

@@ -174,7 +174,8 @@ it('a long write succeeds although short ones keep changing what it read', async
 it('a write that runs alone sees what writes in progress change', async () => {
   const held = await holdWrite(store, (tx) => setMeta(tx, 'held'));
   const alone = store.write((tx) => metaValue(tx, 'held'), { alone: true });
-  const waiting = `SELECT FROM pg_locks WHERE relation = 'gate'::regclass AND NOT granted`;
+  const waiting = `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+    WHERE datname = current_database() AND relation = 'gate'::regclass AND NOT granted`;
   await vi.waitFor(async () => expect(await execute(database.url, waiting)).toHaveLength(1), {
     timeout: 20_000,
   });
