@@ -65,6 +65,13 @@ async function plugIn(page: Page): Promise<Key> {
 
 const WITHOUT_AUTOFILL = `PublicKeyCredential.isConditionalMediationAvailable = async () => false`;
 
+/** The browser offers a passkey, which nobody chooses, until the page cancels that. */
+const UNUSED_OFFER = `
+  PublicKeyCredential.isConditionalMediationAvailable = async () => true;
+  navigator.credentials.get = ({ signal }) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+`;
+
 async function signOut(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Sign out' }).first().click();
   await page.waitForURL(`${named()}/login?to=${encodeURIComponent('/settings/passkeys')}`);
@@ -146,6 +153,30 @@ longBrowserTest(
     await page.getByRole('button', { name: 'Sign out' }).first().click();
     await page.waitForURL(`${named()}/settings/passkeys`);
     await page.getByText(/· used /).waitFor();
+  },
+);
+
+browserTest(
+  'the offer of passkeys is renewed after the device has slept for longer than it is valid',
+  async () => {
+    await passwordToken();
+    const { page } = await open();
+    await page.addInitScript(UNUSED_OFFER);
+    let offers = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/api/passkeys/login/start')) offers++;
+    });
+    await page.clock.install();
+    await page.goto(`${named()}/login`);
+    await expect.poll(() => offers).toBe(1);
+    let slept_ms = 0;
+    const offersAfterSleep = async () => {
+      // The page may have sent the request, but not yet received its answer.
+      slept_ms += 10 * 60_000;
+      await page.clock.setSystemTime(Date.now() + slept_ms);
+      return offers;
+    };
+    await expect.poll(offersAfterSleep, { interval: 500 }).toBeGreaterThan(1);
   },
 );
 

@@ -224,7 +224,7 @@ export function changeRun(
 }
 
 /** Advances the clock, and lets the time limits of steps pass that are due then. The scheduler sleeps by the real clock. */
-export async function passTimeLimits(fixture: FeaturesFixture, ms: number): Promise<void> {
+export async function passTimeLimits(fixture: FeaturesFixture, ms: number, late_ms = 0): Promise<void> {
   fixture.clock.advance(ms);
   const due = await fixture.store.read((reader) =>
     reader.all(
@@ -240,7 +240,7 @@ export async function passTimeLimits(fixture: FeaturesFixture, ms: number): Prom
     await fixture.store.write(async (tx) => {
       await fixture.core.timers.clear(tx, 'step_timeout', ref);
       const timer = { kind: 'step_timeout', ref, payload: JSON.parse(payload) } as const;
-      await fire(tx, { ...timer, due_at_ms: fixture.clock.now() });
+      await fire(tx, { ...timer, due_at_ms: fixture.clock.now() - late_ms });
     });
   }
 }

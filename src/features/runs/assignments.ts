@@ -9,6 +9,7 @@
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import type { Timer, TimerPayloads } from '../../work/timers.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
@@ -61,7 +62,7 @@ export class Assignments {
     const { step_key, attempt } = work;
     const timeout_seconds = (await findStep(tx, run_num, step_key))?.timeout_seconds ?? null;
     if (timeout_seconds !== null)
-      await this.#setTimeout(tx, assignment, timeout_seconds, timeout_seconds * 1000);
+      await this.#setTimeout(tx, assignment, { timeout_seconds }, timeout_seconds * 1000);
     await this.#apply(tx, assignment, { kind: 'step_running', step_key, attempt });
   }
 
@@ -118,12 +119,16 @@ export class Assignments {
   }
 
   /** Fails an assignment that exceeded the time limit of its step, unless it may have ended in time. */
-  async timedOut(tx: Tx, assignment_num: number, timeout_seconds: number): Promise<void> {
-    const assignment = await assignmentOfNum(tx, assignment_num);
+  async timedOut(tx: Tx, { ref, due_at_ms, payload }: Timer<'step_timeout'>): Promise<void> {
+    const { timeout_seconds, waited = false } = payload;
+    const assignment = await assignmentOfNum(tx, Number(ref));
     if (!assignment || assignment.ended) return;
-    const wait_ms = await this.#waitForEnd(tx, assignment);
+    // The machine of the plane may have slept, so that a node has not reported the end yet. A busy plane may be late every time.
+    const is_late = !waited && this.#core.clock.now() - due_at_ms >= limits.timeout_late_ms;
+    const wait_ms = is_late ? limits.timeouts_wait_ms : await this.#waitForEnd(tx, assignment);
     if (wait_ms > 0) {
-      await this.#setTimeout(tx, assignment, timeout_seconds, wait_ms);
+      const next = { timeout_seconds, waited: waited || is_late };
+      await this.#setTimeout(tx, assignment, next, wait_ms);
       return;
     }
     const error_text = `timed out after ${timeout_seconds} s`;
@@ -142,7 +147,7 @@ export class Assignments {
     }
     // It may have ended while no plane was running, and its node has not reported that yet.
     if (started_at === null || started_at >= this.#opened_at) return 0;
-    return Math.max(0, this.#opened_at + limits.timeouts_after_start_ms - this.#core.clock.now());
+    return Math.max(0, this.#opened_at + limits.timeouts_wait_ms - this.#core.clock.now());
   }
 
   /** `output`: the run's output if the event completes the run. */
@@ -151,9 +156,14 @@ export class Assignments {
       await this.#scheduler.apply(tx, assignment.run_num, event, { output });
   }
 
-  async #setTimeout(tx: Tx, { num }: Assignment, timeout_seconds: number, wait_ms: number): Promise<void> {
+  async #setTimeout(
+    tx: Tx,
+    { num }: Assignment,
+    payload: TimerPayloads['step_timeout'],
+    wait_ms: number,
+  ): Promise<void> {
     const due_at = this.#core.clock.now() + wait_ms;
-    await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
+    await this.#core.timers.set(tx, 'step_timeout', String(num), due_at, payload);
   }
 
   async #markEnded(tx: Tx, assignment: Assignment): Promise<void> {

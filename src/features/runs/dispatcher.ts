@@ -41,8 +41,7 @@ export class Dispatcher {
 
   timers(): Pick<TimerHandlers, 'step_timeout'> {
     return {
-      step_timeout: (tx, { ref, payload }) =>
-        this.#assignments.timedOut(tx, Number(ref), payload.timeout_seconds),
+      step_timeout: (tx, timer) => this.#assignments.timedOut(tx, timer),
     };
   }
 

@@ -9,8 +9,13 @@ export const limits = {
   step_needs_cached_max: 64,
   /** Steps of members without ACP that a run executes at the same time. */
   run_plain_steps_max: 16,
-  /** How long time limits of steps wait after a start of the plane for ends that were not reported. Longer than `node_unreachable_ms`. */
-  timeouts_after_start_ms: scaled(60_000),
+  /**
+   * How long time limits of steps wait for ends that were not reported: after a start of the plane, and if they are noticed late.
+   * Longer than `node_unreachable_ms`.
+   */
+  timeouts_wait_ms: scaled(60_000),
+  /** A time limit that is noticed so late may have passed while the machine of the plane slept. */
+  timeout_late_ms: 10_000,
   /** Definitions of runs that are kept in memory. */
   run_specs_cached_max: 32,
   /** Reasons why a person should look at a run. Older ones are dropped. */

@@ -37,9 +37,28 @@ test('a step that has not ended a while after a start of the plane has timed out
   const { run_id } = await begin();
   await fixture.advanceClock(31_000);
   expect((await stepA(run_id)).status).toBe('running');
-  await passTimeLimits(fixture, limits.timeouts_after_start_ms);
+  await passTimeLimits(fixture, limits.timeouts_wait_ms);
   await untilRun(fixture, run_id, 'failed');
   expect((await stepA(run_id)).error_text).toBe('timed out after 30 s');
+});
+
+test('a step that ended in time while the machine of the plane slept has not timed out', async () => {
+  const { run_id, session_id } = await begin();
+  await passTimeLimits(fixture, 60_000, 30_000);
+  expect((await stepA(run_id)).status).toBe('running');
+  // Its node reports the end once it is linked again.
+  fixture.node.write(session_id, Buffer.from('in time'));
+  fixture.node.end(session_id, 0);
+  await untilRun(fixture, run_id, 'completed');
+  expect(await stepA(run_id)).toMatchObject({ status: 'completed', output: 'in time' });
+});
+
+test('a step that has not ended a while after the machine slept has timed out, even if the plane is late again', async () => {
+  const { run_id } = await begin();
+  await passTimeLimits(fixture, 60_000, 30_000);
+  expect((await stepA(run_id)).status).toBe('running');
+  await passTimeLimits(fixture, limits.timeouts_wait_ms, 30_000);
+  await untilRun(fixture, run_id, 'failed');
 });
 
 test('a step does not time out while the output of its ended session is read', async () => {

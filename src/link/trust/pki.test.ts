@@ -125,6 +125,8 @@ test('a certificate is due for renewal when a third of its lifetime is left', as
   expect(isRenewalDue(cert, now_ms + 59 * DAY_MS)).toBe(false);
   expect(isRenewalDue(cert, now_ms + 61 * DAY_MS)).toBe(true);
   expect(daysLeft(cert, now_ms + 91 * DAY_MS)).toBeLessThan(0);
+  // The clock was ahead, and has been set back.
+  expect(isRenewalDue(cert, now_ms - 2 * DAY_MS)).toBe(true);
 });
 
 test('no certificate outlives its authority, and clocks that are a day behind accept it', async () => {

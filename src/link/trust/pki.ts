@@ -196,10 +196,11 @@ export function daysLeft(cert: string, now_ms: number): number {
   return (new X509Certificate(cert).validToDate.getTime() - now_ms) / (24 * 60 * 60 * 1000);
 }
 
-/** Whether a third of its lifetime or less remains. */
+/** Whether a third of its lifetime or less remains, or it was made while the clock was ahead, so that nobody accepts it yet. */
 export function isRenewalDue(cert: string, now_ms: number): boolean {
   const { validFromDate, validToDate } = new X509Certificate(cert);
-  return validToDate.getTime() - now_ms <= (validToDate.getTime() - validFromDate.getTime()) / 3;
+  const [from_ms, to_ms] = [validFromDate.getTime(), validToDate.getTime()];
+  return from_ms > now_ms || to_ms - now_ms <= (to_ms - from_ms) / 3;
 }
 
 /** Throws with a message for the operator if these cannot be used together for TLS. */

@@ -6,7 +6,14 @@ import {
   startRegistration,
   WebAuthnAbortService,
 } from '@simplewebauthn/browser';
+import { sleep } from '../../../base/async.ts';
+import { Unreachable } from '../../../client/client.ts';
 import { type Answered, call, errorMessage, newKey } from '../../api/client.ts';
+
+/** How often the age of the challenge is checked. */
+const CHECK_INTERVAL_MS = 1_000;
+/** Pause before a challenge that could not be renewed is requested again. */
+const RETRY_MS = 5_000;
 
 type SignedIn = Answered<'finishPasskeyLogin'>;
 
@@ -47,10 +54,14 @@ export function offerPasskeys(listener: {
   const stopped = new AbortController();
   const offer = async () => {
     if (!(await browserSupportsWebAuthnAutofill())) return;
-    while (!stopped.signal.aborted) {
-      const login = await call('startPasskeyLogin');
+    for (let is_first = true; !stopped.signal.aborted; is_first = false) {
+      const login = await (is_first ? call('startPasskeyLogin') : renewed(stopped.signal));
       if (stopped.signal.aborted) return;
-      const late = setTimeout(() => WebAuthnAbortService.cancelCeremony(), login.options.timeout * 0.8);
+      const renew_at = Date.now() + login.options.timeout * 0.8;
+      // Not one timeout, because it would not count the time during which the device sleeps.
+      const late = setInterval(() => {
+        if (Date.now() >= renew_at) WebAuthnAbortService.cancelCeremony();
+      }, CHECK_INTERVAL_MS);
       try {
         listener.onSignedIn(await signIn(login, true));
         return;
@@ -59,7 +70,7 @@ export function offerPasskeys(listener: {
         if (error instanceof Error && error.name === 'NotSupportedError') return;
         if (!isAbort(error)) throw error;
       } finally {
-        clearTimeout(late);
+        clearInterval(late);
       }
     }
   };
@@ -68,6 +79,18 @@ export function offerPasskeys(listener: {
     stopped.abort();
     WebAuthnAbortService.cancelCeremony();
   };
+}
+
+/** A new challenge. Waits until the service answers: after the device has slept, its network may not be back. */
+async function renewed(signal: AbortSignal): Promise<Answered<'startPasskeyLogin'>> {
+  for (;;) {
+    try {
+      return await call('startPasskeyLogin');
+    } catch (error) {
+      if (!(error instanceof Unreachable) || signal.aborted) throw error;
+      await sleep(RETRY_MS, signal);
+    }
+  }
 }
 
 function isAbort(error: unknown): boolean {
