@@ -29,9 +29,12 @@ async function openPage(path: string): Promise<{ page: Page; posts: string[] }> 
   return { page, posts };
 }
 
-/** From now on, clicks as a mouse does as soon as the button has moved. Returns a function that waits until it has. */
-async function clickWhenMoved(button: Locator): Promise<() => Promise<unknown>> {
-  await button.evaluate((element) => {
+/**
+ * From now on, clicks as a mouse does as soon as the button has moved, or once the user can have seen that. Returns a function that
+ * waits until it has.
+ */
+async function clickWhenMoved(button: Locator, when: 'at once' | 'painted' = 'at once') {
+  await button.evaluate((element, when) => {
     const view = element.ownerDocument.defaultView!;
     const row = element.closest('[data-row]')!.getAttribute('data-row');
     // Its row may be mounted again.
@@ -44,10 +47,11 @@ async function clickWhenMoved(button: Locator): Promise<() => Promise<unknown>> 
     const clicked = (async () => {
       while (Math.abs(find().getBoundingClientRect().top - top) < 20)
         await new Promise((resolve) => view.requestAnimationFrame(resolve));
+      if (when === 'painted') await new Promise((resolve) => view.setTimeout(resolve));
       find().dispatchEvent(new view.MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
     })();
     Object.assign(view, { clicked });
-  });
+  }, when);
   return () => button.page().evaluate('clicked');
 }
 /** Waits until no row has moved for so long that clicks count again: `src/web/ui/moved-rows.ts`. */
@@ -160,13 +164,20 @@ browserTest('another agent on top takes neither the focus nor clicks from rows t
   await expect.poll(() => posts, SOON).toEqual([`/api/agents/${stays.id}/start`]);
 });
 
-browserTest('the second click of a double click on Acknowledge acknowledges no other message', async () => {
+/** Sends mail to root from a member of a new run. */
+async function sendMail(name: string, texts: string[]): Promise<{ run_path: string; ids: number[] }> {
   const spec = { members: [{ member_id: 'ann', executor: 'human' }], steps: [] };
-  const { id: team_id } = await plane.client.call('createTeam', { body: { name: 'mail', spec } as never });
+  const { id: team_id } = await plane.client.call('createTeam', { body: { name, spec } as never });
   const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
   const mail = { run_id, from_actor_id: `ann@${team_id}`, to_actor_id: `user:${ROOT.username}` };
-  for (const text of ['older', 'newer'])
-    await plane.client.call('sendMail', { body: { ...mail, payload: { text } } });
+  const ids: number[] = [];
+  for (const text of texts)
+    ids.push((await plane.client.call('sendMail', { body: { ...mail, payload: { text } } })).id);
+  return { run_path: `/teams/${team_id}/runs/${run_id}`, ids };
+}
+
+browserTest('the second click of a double click on Acknowledge acknowledges no other message', async () => {
+  await sendMail('mail', ['older', 'newer']);
   const { page, posts } = await openPage('/mail');
   const buttonOf = (text: string) =>
     page.locator('[data-row]').filter({ hasText: text }).getByRole('button', { name: 'Acknowledge' });
@@ -179,6 +190,28 @@ browserTest('the second click of a double click on Acknowledge acknowledges no o
   expect(posts).toHaveLength(1);
   await clickUntil(buttonOf('older'), () => posts.length > 1);
   expect(posts).toHaveLength(2);
+});
+
+browserTest('a click on Acknowledge in a run is ignored if a message above it has just grown', async () => {
+  const { run_path, ids } = await sendMail('long mail', ['one\ntwo\nthree\nfour', 'newer']);
+  const { page, posts } = await openPage('/agents');
+  const loads = Promise.withResolvers<void>();
+  await page.route(`**/api/actor/mailbox/${ids[0]}`, async (route) => {
+    await loads.promise;
+    await route.continue();
+  });
+  await page.goto(plane.url + run_path);
+  const row = page.locator('[data-row]').filter({ hasText: 'newer' });
+  const button = row.getByRole('button', { name: 'Acknowledge' });
+  await button.waitFor();
+  await untilSteady(page);
+  const clicked = await clickWhenMoved(button, 'painted');
+  loads.resolve();
+  await clicked();
+  await untilSteady(page);
+  expect(posts).toEqual([]);
+  await clickUntil(button, () => posts.length > 0);
+  expect(posts).toEqual([`/api/actor/mailbox/${ids[1]}/ack`]);
 });
 
 browserTest('clicks in the queue of Approvals work after the page was scrolled', async () => {

@@ -9,6 +9,7 @@ import type { RunRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { RunPanelProps } from '../../feature.ts';
 import { Button } from '../../ui/button.tsx';
+import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError, QueryState } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
@@ -90,7 +91,7 @@ export function RunMailList({
                 <Button onClick={() => setShown(shown + FIRST)}>Show earlier</Button>
               </div>
             )}
-            <ol>
+            <ol ref={guardMovedRows}>
               {heads.slice(-shown).map((head) => (
                 <MailRow
                   key={head.id}
@@ -119,7 +120,7 @@ function MailRow({
   const { data, error } = useQuery(mailQuery(head.id));
   const { icon: Icon, word, color } = looks[head.status] ?? looks.pending!;
   return (
-    <li className="min-w-0 border-line border-t px-3 py-1.5 first:border-t-0">
+    <li data-row={head.id} className="min-w-0 border-line border-t px-3 py-1.5 first:border-t-0">
       <p className="flex flex-wrap items-center gap-x-1.5 text-sm">
         <span className="text-muted">
           <Clock at={head.created_at} />
