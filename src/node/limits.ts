@@ -24,10 +24,7 @@ export const limits = {
   kill_wait_ms: 3_000,
   /** How long the init process of a sandbox may take to end. */
   init_end_ms: 3_000,
-  /**
-   * An empty cgroup of an unknown session is removed at this age, by when no session is still starting in it. Also how often they
-   * are looked for.
-   */
+  /** Age at which an empty cgroup of an unknown session is removed, and how often that is checked. No start takes so long. */
   leftover_cgroup_ms: 10 * 60 * 1000,
   /** The helper processes of each session are checked once in this period. */
   helper_check_ms: 5_000,
