@@ -307,7 +307,7 @@ interface Row {
 const own = ({ id: agent_id }: Agent): Owned => ({ owner_id: user('olga').id, agent_id, team_id: null });
 const ofTeam = (team_id = team.id, agent_id: string | null = null): Owned => ({
   owner_id: user('olga').id,
-  human_ids: [user('hugo').id],
+  human_ids: [user('olga').id, user('hugo').id],
   agent_id,
   team_id,
 });

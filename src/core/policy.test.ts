@@ -20,7 +20,9 @@ function caller(user_id: string, role: Role): Caller {
 const root = caller('usr_root', 'root');
 const ada = caller('usr_ada', 'user');
 const bob = caller('usr_bob', 'user');
-const ofAda: Owned = { owner_id: ada.user_id, agent_id: 'agt_1', team_id: 'team_1' };
+const ofAda: Owned = {
+  ...{ owner_id: ada.user_id, human_ids: [ada.user_id], agent_id: 'agt_1', team_id: 'team_1' },
+};
 const withToken = (who: Caller, scopes_of_token: readonly Scope[], limits: Limits | null = null): Caller => ({
   ...who,
   grant: { scopes: scopes_of_token, limits },
@@ -76,7 +78,7 @@ describe('policy', () => {
   });
 
   it("lets a team's human members do what the team may, and nothing else", () => {
-    const ofTeam = { ...ofAda, human_ids: [bob.user_id] };
+    const ofTeam = { ...ofAda, human_ids: [ada.user_id, bob.user_id] };
     const allowed = actions.filter(
       (action) => decide(bob, action, ofTeam) === 'allow' && decide(bob, action, ofAda) !== 'allow',
     );
@@ -90,6 +92,13 @@ describe('policy', () => {
       'team.read',
       'team.work',
     ]);
+  });
+
+  it('lets people who have left a team do nothing with what they own in it', () => {
+    const left = { ...ofAda, human_ids: [bob.user_id] };
+    const decided = actions.filter((action) => decide(ada, action, left) !== decide(bob, action, ofAda));
+    expect(decided).toEqual([]);
+    expect(decide(ada, 'agent.read', { ...ofAda, human_ids: [], team_id: null })).toBe('allow');
   });
 
   it('denies an unknown action, even to root', () => {
@@ -195,7 +204,7 @@ describe('scopes of tokens', () => {
         { scopes, limits },
       ] satisfies Grant[])
         for (const action of actions)
-          for (const resource of [ofAda, { ...ofAda, human_ids: [bob.user_id] }])
+          for (const resource of [ofAda, { ...ofAda, human_ids: [ada.user_id, bob.user_id] }])
             if (decide({ ...who, grant }, action, resource) === 'allow')
               expect([who.username, action, decide(who, action, resource)]).toEqual([
                 who.username,
@@ -219,17 +228,18 @@ describe('tokens limited to agents or teams', () => {
   const reach = (resource: Owned, limits: Partial<Limits>) =>
     decide(withToken(ada, scopes, { agent_ids: [], team_ids: [], ...limits }), 'agent.read', resource);
   const agent = { owner_id: ada.user_id, agent_id: 'agt_1', team_id: null };
+  const inTeam = (team_id: string) => ({ ...agent, team_id, human_ids: [ada.user_id] });
 
   it('can access their agents, and the agents of their teams', () => {
     expect(reach(agent, { agent_ids: ['agt_1'] })).toBe('allow');
-    expect(reach({ ...agent, team_id: 'team_1' }, { team_ids: ['team_1'] })).toBe('allow');
-    expect(reach({ ...agent, agent_id: null, team_id: 'team_1' }, { team_ids: ['team_1'] })).toBe('allow');
+    expect(reach(inTeam('team_1'), { team_ids: ['team_1'] })).toBe('allow');
+    expect(reach({ ...inTeam('team_1'), agent_id: null }, { team_ids: ['team_1'] })).toBe('allow');
   });
 
   it('cannot access anything else that their user owns', () => {
     expect(reach(agent, { agent_ids: ['agt_2'], team_ids: ['team_1'] })).toBe('hide');
-    expect(reach({ ...agent, team_id: 'team_2' }, { team_ids: ['team_1'] })).toBe('hide');
-    expect(reach({ ...agent, agent_id: null, team_id: 'team_1' }, { agent_ids: ['agt_1'] })).toBe('hide');
+    expect(reach(inTeam('team_2'), { team_ids: ['team_1'] })).toBe('hide');
+    expect(reach({ ...inTeam('team_1'), agent_id: null }, { agent_ids: ['agt_1'] })).toBe('hide');
     expect(reach({ ...agent, agent_id: null }, { agent_ids: ['agt_1'], team_ids: ['team_1'] })).toBe('hide');
     expect(reach(agent, {})).toBe('hide');
   });

@@ -14,8 +14,8 @@ type Rule = readonly ['anyone'] | readonly [Who, Scope] | readonly [Who, Scope, 
  * For each action: who may do it, and the scope that an API token needs for it.
  *
  * `anyone`: no token needed. `signed_in`: every caller, for actions about themselves or about no particular resource; lists
- * show what the caller may see. `owner`: the resource's owner, and root. `team`: the owner, root, and the human members
- * of its team. `root`: root only. `unlimited`: rejected for a token that is limited to agents or teams, because the action
+ * show what the caller may see. `owner`: the resource's owner, and root. `team`: the owner, root, and the creator and the human
+ * members of its team. In a team, an owner must be one of these. `root`: root only. `unlimited`: rejected for a token that is limited to agents or teams, because the action
  * affects more than those; this also applies to all `root` actions.
  */
 const rules = {
@@ -68,7 +68,7 @@ export const actions = Object.keys(rules) as Action[];
 /** The properties of a resource that determine access. */
 export interface Owned {
   owner_id: string;
-  /** Ids of the human members of its team, if it belongs to one. */
+  /** Ids of the creator and the human members of its team, if it belongs to one. */
   human_ids?: readonly string[];
   /** The agent that it is or belongs to. */
   agent_id: string | null;
@@ -131,9 +131,12 @@ function isWithin(grant: Grant | null, { agent_id, team_id }: Owned): boolean {
 function hasAccess(
   { role, user_id }: Caller,
   who: 'owner' | 'team',
-  { owner_id, human_ids = [] }: Owned,
+  { owner_id, team_id, human_ids = [] }: Owned,
 ): boolean {
-  return role === 'root' || owner_id === user_id || (who === 'team' && human_ids.includes(user_id));
+  if (role === 'root') return true;
+  if (team_id === null) return owner_id === user_id;
+  // Whoever has left the team keeps no access to what they own in it.
+  return human_ids.includes(user_id) && (who === 'team' || owner_id === user_id);
 }
 
 /** Throws unless the action is allowed. `hidden` creates the resource's 404, for example `problems.agentNotFound`. */

@@ -1,6 +1,7 @@
 /** Describes records for the access policy: their owner, and the ids to which a token can be limited. */
 import type { Owned } from '../core/policy.ts';
 import type { Reader } from './store.ts';
+import { areRoot } from './users.ts';
 import { peopleOf } from './views.ts';
 
 /** The columns that determine access to an agent, or to its reviews and elicitations. */
@@ -35,6 +36,15 @@ export async function teamResource(
     agent_id: null,
     team_id: team.id,
   };
+}
+
+/** Whether the owner of an agent may access it: of an agent in a team, only while they are in the team, or root. */
+export async function ownerHasAccess(
+  reader: Reader,
+  { owner_id, team_num }: Pick<OwnedRow, 'owner_id' | 'team_num'>,
+): Promise<boolean> {
+  if (team_num === null || (await peopleOf(reader, team_num)).includes(owner_id)) return true;
+  return areRoot(reader, [owner_id]);
 }
 
 async function humans(reader: Reader, team_num: number | null): Promise<string[]> {

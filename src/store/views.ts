@@ -10,8 +10,8 @@ export function agentInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: V
   const eb = expressionBuilder<Tables, 'agents'>();
   const conditions: Expression<SqlBool>[] = [];
   if (user_id !== null) {
-    const of_team = eb('agents.team_num', 'in', teamsOf({ sql }, user_id));
-    conditions.push(eb.or([eb('agents.owner_id', '=', user_id), of_team]));
+    const own = eb.and([eb('agents.owner_id', '=', user_id), eb('agents.team_num', 'is', null)]);
+    conditions.push(eb.or([own, eb('agents.team_num', 'in', teamsOf({ sql }, user_id))]));
   }
   if (limits !== null) {
     const teams = sql.selectFrom('teams').select('num').where('id', 'in', limits.team_ids);

@@ -13,7 +13,7 @@ import { insertTask } from '../features/runs/queries/tasks.ts';
 import type { GraphEvent } from '../features/runs/rules/graph.ts';
 import type { RunStatus, Step } from '../features/runs/rules/run.ts';
 import { stepRow } from '../features/runs/run-commands.ts';
-import { insertTeam, teamOfNum } from '../features/teams/queries.ts';
+import { insertTeam, putHumans, teamOfNum } from '../features/teams/queries.ts';
 import {
   defaultMember,
   type Member,
@@ -86,6 +86,7 @@ export async function beginRun(fixture: FeaturesFixture, request: TeamRequest): 
       created_at: 0,
       updated_at: 0,
     });
+    if (started_by !== ANA) await putHumans(tx, num, [started_by.user_id]);
     const common = { team: (await teamOfNum(tx, num))!, created_by, now: fixture.clock.now() };
     const task_num = await createTask(tx, { team_num: num, title: 'task', created_by, now: common.now });
     await createRun(

@@ -5,7 +5,7 @@ import { asList } from '../../server/list.ts';
 import type { PasskeyRecord } from '../feature.ts';
 import { readClient, type Tokens } from '../tokens/service.ts';
 import type { Join } from './join.ts';
-import type { User } from './rules.ts';
+import type { Caller, User } from './rules.ts';
 import type { Accounts } from './service.ts';
 
 type AccountOperations =
@@ -37,7 +37,11 @@ export function accountHandlers(deps: {
   passkeysOf(user_id: string): Promise<PasskeyRecord[]>;
 }): Pick<Handlers, AccountOperations> {
   const { accounts, join, tokens, base_url, passkeysOf } = deps;
-  const me = async (user: User) => ({ ...user, passkeys: await passkeysOf(user.id) });
+  /** A token that is limited to agents or teams gets nothing else of its user. */
+  const me = async (user: User, { grant }: Caller) => ({
+    ...user,
+    passkeys: grant?.limits ? [] : await passkeysOf(user.id),
+  });
   return {
     join: {
       before: () => join.refuseOnceDone(),
@@ -55,9 +59,9 @@ export function accountHandlers(deps: {
       await tokens.logout(caller);
     },
     refreshToken: ({ caller }) => tokens.refresh(caller),
-    getMe: async ({ caller }) => me(await accounts.me(caller)),
+    getMe: async ({ caller }) => me(await accounts.me(caller), caller),
     changePassword: async ({ caller, body }) =>
-      me(await accounts.changePassword(caller, body.current_password, body.new_password)),
+      me(await accounts.changePassword(caller, body.current_password, body.new_password), caller),
     listSignIns: async ({ caller, query }) => asList(query, await tokens.listSignIns(caller, query)),
     endSignIn: async ({ caller, params }) => {
       await tokens.endSignIn(caller, params.sign_in_id);

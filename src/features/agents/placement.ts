@@ -4,6 +4,7 @@ import { failpoint } from '../../base/failpoint.ts';
 import { idFrom } from '../../base/ids.ts';
 import type { Worktree } from '../../core/node.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
+import { ownerHasAccess } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import { areRoot } from '../../store/users.ts';
 import type { AgentBase } from './core.ts';
@@ -238,6 +239,8 @@ async function assertAgentWorktreeAccess(
 ): Promise<void> {
   if (row.member_id === null && (await areRoot(reader, [row.owner_id]))) return;
   const mayUse = async (_: Reader, other: AgentRow) =>
-    row.team_num === null ? other.owner_id === row.owner_id : extensions.mayUseWorktree(reader, row, other);
+    row.team_num === null
+      ? other.owner_id === row.owner_id && ownerHasAccess(reader, other)
+      : extensions.mayUseWorktree(reader, row, other);
   await assertWorktreeAccess(reader, row.node_id, path, mayUse);
 }

@@ -246,13 +246,17 @@ export async function countWaiting(reader: Reader, view: View, most: number): Pr
     (await reader.all(waiting('reviews'))).length + (await reader.all(waiting('elicitations'))).length;
   const of_teams =
     (await countWaitingSteps(reader, view, most)) + (await countWaitingRuns(reader, view, most));
-  const others = of_teams + (await countSignIns(reader, view.user_id, most));
+  const others = of_teams + (await countSignIns(reader, view, most));
   return Math.min(most, requests + others);
 }
 
-/** `owner_id`: null for all agents. */
-async function countSignIns(reader: Reader, owner_id: string | null, most: number): Promise<number> {
-  let query = reader.sql.selectFrom('agents').select('num').where('sign_in_since', 'is not', null);
-  if (owner_id !== null) query = query.where('owner_id', '=', owner_id);
+/** Counts the agents in the view that belong to its user, or all. */
+async function countSignIns(reader: Reader, view: View, most: number): Promise<number> {
+  let query = reader.sql
+    .selectFrom('agents')
+    .select('agents.num')
+    .where('agents.sign_in_since', 'is not', null);
+  if (view.user_id !== null) query = query.where('agents.owner_id', '=', view.user_id);
+  query = query.where(agentInView(reader, view));
   return (await reader.all(query.limit(most))).length;
 }

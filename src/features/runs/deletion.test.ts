@@ -5,7 +5,7 @@ import { deleteUser } from '../../store/users.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import { beginRun, plainMember, runOf, untilRun } from '../../testing/team-runs.ts';
-import { deleteTeam } from '../teams/queries.ts';
+import { deleteTeam, putHumans } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import { findRun, type RunRow } from './queries/runs.ts';
 
@@ -20,10 +20,10 @@ const names = async () => (await fixture.agents.list(ANA, {}, {})).items.map(({ 
 const sweep = () => fixture.runs.sweep!();
 
 /** A run whose only step has completed. */
-async function endedRun(): Promise<string> {
+async function endedRun(started_by = ANA): Promise<string> {
   const known = new Set(fixture.node.launches.keys());
   const steps = [{ step_key: 'a' }];
-  const run_id = await beginRun(fixture, { members: [plainMember('dev', 'true')], steps });
+  const run_id = await beginRun(fixture, { members: [plainMember('dev', 'true')], steps, started_by });
   await vi.waitFor(() => expect(fixture.node.launches.size).toBe(known.size + 1), SOON);
   const session_id = [...fixture.node.launches.keys()].find((id) => !known.has(id))!;
   fixture.node.sendFact(session_id, ended(0));
@@ -131,6 +131,22 @@ test('keeps archived agents of runs', async () => {
   await fixture.agents.update(ANA, id, { archived: false });
   fixture.clock.advance(31 * DAY);
   expect(await sweep()).toBe(1);
+});
+
+test('people who have left a team do not see their agents in it, even once it is deleted', async () => {
+  const { user_id } = BEN;
+  const run_id = await endedRun(BEN);
+  const { team_num } = (await fixture.store.read((reader) => findRun(reader, run_id)))!;
+  const seen = async () => (await fixture.agents.list(BEN, {}, {})).items.map(({ id }) => id);
+  const owners = () =>
+    fixture.store.read((reader) => reader.all(reader.sql.selectFrom('agents').select('owner_id')));
+  expect(await owners()).toEqual([{ owner_id: user_id }]);
+  expect(await seen()).toHaveLength(1);
+  await fixture.store.write((tx) => putHumans(tx, team_num, []));
+  expect(await seen()).toEqual([]);
+  await fixture.store.write((tx) => deleteTeam(tx, team_num));
+  expect(await seen()).toEqual([]);
+  expect(await owners()).toEqual([{ owner_id: ANA.user_id }]);
 });
 
 test('deletes agents 30 days after their team was deleted', async () => {

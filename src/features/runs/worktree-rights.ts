@@ -1,4 +1,5 @@
 /** Which worktrees of other agents the agents of a run may work in. */
+import { ownerHasAccess } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import { areRoot } from '../../store/users.ts';
 import type { AgentRow } from '../agents/queries/agents.ts';
@@ -17,16 +18,17 @@ export async function mayUseWorktree(
 
 /**
  * Whether the run may use the worktree of an agent. It may if the agent belongs to its team. It also may if the agent
- * belongs to the run's creator and everybody who edited the team's definition may operate that agent; otherwise, the author
+ * belongs to the run's creator, who may access it, and everybody who edited the team's definition may operate that agent; otherwise, the author
  * of a definition could use it to change a person's worktree without permission.
  */
 export async function runMayUseWorktree(
   reader: Reader,
   run: RunRow,
-  { team_num, owner_id }: Pick<AgentRow, 'team_num' | 'owner_id'>,
+  other: Pick<AgentRow, 'team_num' | 'owner_id'>,
 ): Promise<boolean> {
+  const { team_num, owner_id } = other;
   if (team_num === run.team_num) return true;
-  if (owner_id !== run.created_by) return false;
+  if (owner_id !== run.created_by || !(await ownerHasAccess(reader, other))) return false;
   const others = parseEditors((await teamOfNum(reader, run.team_num))!).filter((id) => id !== owner_id);
   return areRoot(reader, others);
 }

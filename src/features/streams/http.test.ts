@@ -9,6 +9,7 @@ import { openFakeHttp, USER_TOKEN } from '../../testing/http.ts';
 import { addTeam, addUser, specOf } from '../../testing/team.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { Membership } from '../teams/membership.ts';
+import { deleteTeam, putHumans } from '../teams/queries.ts';
 import { streamHandlers } from './http.ts';
 
 let fixture: AccountsFixture;
@@ -55,6 +56,31 @@ test('ends the stream of a team’s agent when the human leaves the team', async
     await membership.changed(tx, team_num);
   });
   expect(await reader.read()).toMatchObject({ done: true });
+});
+
+test('only root sees what a team’s agent did once its owner has left the team or the team is deleted', async () => {
+  const of_team = { owner_id: 'usr_ada', team_num, agent_id: 'agt_x' };
+  const ada: Caller = {
+    user_id: 'usr_ada',
+    username: 'ada',
+    role: 'user',
+    token_id: 't',
+    grant: null,
+    ip: null,
+  };
+  const seen = () => [ada, { ...ada, role: 'root' as const }].map((who) => membership.sees(who, of_team));
+  expect(seen()).toEqual([true, true]);
+  await fixture.store.write(async (tx) => {
+    await putHumans(tx, team_num, []);
+    await membership.changed(tx, team_num);
+  });
+  expect(seen()).toEqual([false, true]);
+  await fixture.store.write(async (tx) => {
+    await deleteTeam(tx, team_num);
+    await membership.changed(tx, team_num);
+  });
+  expect(seen()).toEqual([false, true]);
+  expect(membership.sees(ada, { ...of_team, team_num: null })).toBe(true);
 });
 
 test('limits the fleet feed of a limited token to its agents and teams, live and stored', async () => {

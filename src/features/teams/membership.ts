@@ -15,6 +15,8 @@ interface TeamPeople {
 }
 
 const NO_TEAM = { team_id: null, human_ids: [] };
+/** Only root sees older entries about its agents: those from when others were not in the team are not told apart. */
+const DELETED_TEAM = { team_id: '', human_ids: [] };
 
 export class Membership {
   readonly #teams = new Map<number, TeamPeople>();
@@ -39,7 +41,7 @@ export class Membership {
 
   /** Whether the caller may see an entry of the fleet feed. */
   sees(caller: Caller, { owner_id, team_num, agent_id }: Audience): boolean {
-    const team = (team_num !== null && this.#teams.get(team_num)) || NO_TEAM;
+    const team = team_num === null ? NO_TEAM : (this.#teams.get(team_num) ?? DELETED_TEAM);
     return decide(caller, 'agent.read', { owner_id, agent_id, ...team }) === 'allow';
   }
 }

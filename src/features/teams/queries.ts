@@ -5,7 +5,7 @@ import type { View } from '../../core/policy.ts';
 import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
-import { teamsInView } from '../../store/views.ts';
+import { peopleOf, teamsInView } from '../../store/views.ts';
 import { redactSpec } from './rules/env.ts';
 import { deriveTeamKey } from './rules/key.ts';
 import type { Team } from './rules/team.ts';
@@ -81,7 +81,15 @@ async function teamKeysFrom(reader: Reader, start: string): Promise<string[]> {
   return (await reader.all(keys.where('key', '<=', `${start}ZZZ`))).map(({ key }) => key);
 }
 
+/** Deletes the team. What belonged to people who had left it belongs to its creator from then on, so that they do not see it again. */
 export async function deleteTeam(tx: Tx, num: number): Promise<void> {
+  const { created_by: owner_id } = (await teamOfNum(tx, num))!;
+  const people = await peopleOf(tx, num);
+  const root = tx.sql.selectFrom('users').select('id').where('role', '=', 'root');
+  for (const table of ['agents', 'kept_worktrees'] as const) {
+    const of_others = tx.sql.updateTable(table).set({ owner_id }).where('team_num', '=', num);
+    await tx.run(of_others.where('owner_id', 'not in', people).where('owner_id', 'not in', root));
+  }
   await tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
 }
 

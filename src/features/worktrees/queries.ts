@@ -91,8 +91,8 @@ function keptInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: View): Ex
   const eb = expressionBuilder<{ kept: Tables['kept_worktrees'] }, 'kept'>();
   const conditions: Expression<SqlBool>[] = [];
   if (user_id !== null) {
-    const of_team = eb('kept.team_num', 'in', teamsOf({ sql }, user_id));
-    conditions.push(eb.or([eb('kept.owner_id', '=', user_id), of_team]));
+    const own = eb.and([eb('kept.owner_id', '=', user_id), eb('kept.team_num', 'is', null)]);
+    conditions.push(eb.or([own, eb('kept.team_num', 'in', teamsOf({ sql }, user_id))]));
   }
   if (limits !== null) {
     const teams = sql.selectFrom('teams').select('num').where('id', 'in', limits.team_ids);

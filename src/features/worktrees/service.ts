@@ -168,13 +168,18 @@ export class Worktrees {
   }
 }
 
-/** Names the agents that work in the folder, as the reason to keep it; null if none do. */
+/**
+ * Counts the agents that work in the folder, as the reason to keep it; null if none do. Does not name them, because others who see
+ * the worktree may not see the agents.
+ */
 async function usersOf(reader: Reader, { node_id, workdir }: KeptRow): Promise<string | null> {
   const agents = [
     ...(await agentsOfWorktree(reader, node_id, workdir)),
     ...(await agentsInFolder(reader, node_id, workdir)),
-  ].map(({ id }) => id);
-  return agents.length === 0 ? null : `${agents.join(', ')} ${agents.length === 1 ? 'works' : 'work'} in it`;
+  ];
+  const { size } = new Set(agents.map(({ id }) => id));
+  if (size === 0) return null;
+  return size === 1 ? 'an agent works in it' : `${size} agents work in it`;
 }
 
 function toDeletion(

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ANA, FeaturesFixture } from '../../../testing/features-fixture.ts';
+import { ANA, BEN, FeaturesFixture } from '../../../testing/features-fixture.ts';
 import { beginRun, plainMember } from '../../../testing/team-runs.ts';
-import { findRun } from './runs.ts';
+import { putHumans } from '../../teams/queries.ts';
+import { findRun, ownerOf } from './runs.ts';
 
 let fixture: FeaturesFixture;
 
@@ -29,4 +30,18 @@ test('a run has the present name of the user who created it, and none once the u
   expect(await creator()).toBe('anna');
   await fixture.store.write((tx) => tx.run(tx.sql.deleteFrom('users').where('id', '=', ANA.user_id)));
   expect(await creator()).toBeNull();
+});
+
+test('a run belongs to the user who created it while they are in its team, and then to the creator of the team', async () => {
+  const steps = [{ step_key: 'a' }];
+  const id = await beginRun(fixture, { members: [plainMember('a', 'true')], steps, started_by: BEN });
+  const run = async () => (await fixture.store.read((reader) => findRun(reader, id)))!;
+  const { team_num } = await run();
+  expect(ownerOf(await run())).toBe(BEN.user_id);
+  await fixture.store.write((tx) => putHumans(tx, team_num, []));
+  expect(ownerOf(await run())).toBe(ANA.user_id);
+  await fixture.store.write((tx) =>
+    tx.run(tx.sql.updateTable('users').set({ role: 'root' }).where('id', '=', BEN.user_id)),
+  );
+  expect(ownerOf(await run())).toBe(BEN.user_id);
 });

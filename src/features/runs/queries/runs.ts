@@ -20,43 +20,64 @@ export type RunRow = Selectable<Tables['runs']> & {
   task_id: string;
   /** Null: the user was deleted. */
   created_by_name: string | null;
+  created_by_role: string | null;
+  /** The creator's id if they are a human member of the team. */
+  created_by_member: string | null;
 };
 type RunHead = Pick<RunRow, 'id' | 'num'> & Partial<RunRow>;
 export type NewRun = Insertable<Tables['runs']> & { spec: string };
 
-/** Id of the user to whom the run and its new agents belong: its creator or, if that user was deleted, the team's. */
+/**
+ * Id of the user to whom the run and its new agents belong: its creator or, if that user was deleted or has left the team, the
+ * team's.
+ */
 export function ownerOf({
   created_by,
-  created_by_name,
+  created_by_role,
+  created_by_member,
   team_created_by,
-}: Pick<RunRow, 'created_by' | 'created_by_name' | 'team_created_by'>): string {
-  return created_by_name === null ? team_created_by : created_by;
+}: Pick<RunRow, 'created_by' | 'created_by_role' | 'created_by_member' | 'team_created_by'>): string {
+  return created_by_role === 'root' || created_by_member !== null ? created_by : team_created_by;
+}
+
+/** With the columns of its creator that can change. */
+function runsWithCreator(builder: Reader['sql']) {
+  return builder
+    .selectFrom('runs')
+    .leftJoin('users', 'users.id', 'runs.created_by')
+    .leftJoin('team_humans', (join) =>
+      join
+        .onRef('team_humans.team_num', '=', 'runs.team_num')
+        .onRef('team_humans.user_id', '=', 'runs.created_by'),
+    )
+    .select(['users.username as created_by_name', 'users.role as created_by_role'])
+    .select('team_humans.user_id as created_by_member');
 }
 
 function runQuery(builder: Reader['sql']) {
-  return builder
-    .selectFrom('runs')
+  return runsWithCreator(builder)
     .innerJoin('teams', 'teams.num', 'runs.team_num')
     .innerJoin('tasks', 'tasks.num', 'runs.task_num')
     .innerJoin('run_specs', 'run_specs.run_num', 'runs.num')
-    .leftJoin('users', 'users.id', 'runs.created_by')
     .selectAll('runs')
     .select(['run_specs.spec', 'teams.id as team_id', 'teams.created_by as team_created_by'])
-    .select('tasks.id as task_id')
-    .select('users.username as created_by_name');
+    .select('tasks.id as task_id');
 }
 
 const runByNum = preparedQuery((builder, num: number) => runQuery(builder).where('runs.num', '=', num));
 
 /** The columns of a run that can change. */
 function headQuery(builder: Reader['sql']) {
-  return builder
-    .selectFrom('runs')
-    .leftJoin('users', 'users.id', 'runs.created_by')
+  return runsWithCreator(builder)
     .select(['runs.num', 'runs.id', 'runs.status', 'runs.mode', 'runs.rounds', 'runs.rounds_before'])
     .select(['runs.leader', 'runs.steps_seen', 'runs.error', 'runs.attempt', 'runs.version', 'runs.output'])
-    .select(['runs.attention', 'runs.attention_at', 'runs.started_at', 'runs.ended_at', 'runs.waiting_since'])
-    .select('users.username as created_by_name');
+    .select([
+      'runs.attention',
+      'runs.attention_at',
+      'runs.started_at',
+      'runs.ended_at',
+      'runs.waiting_since',
+    ]);
 }
 
 const headById = preparedQuery((builder, id: string) => headQuery(builder).where('runs.id', '=', id));
