@@ -177,7 +177,23 @@ test('logs once that the events of an agent cannot be read for the search index'
   await addSession(store, third, 'ses_three');
   await output('one', 7);
   await output('three');
-  const found = async () => (await events.search('agt_three', { text: 'needle', limit: 1 })).length;
+  const found = async () => (await events.search('agt_three', { text: 'needle', limit: 1 })).hits.length;
   await expect.poll(found, { timeout: 20_000 }).toBe(1);
   expect(warn.mock.calls.map(([about]) => about.agent_ids)).toEqual([['agt_one', 'agt_two']]);
+});
+
+test('a search continues behind matches that cannot be read', async () => {
+  await output('one', 7);
+  await output('one', 14);
+  events.start();
+  const search = (before?: number) => events.search('agt_one', { text: 'needle', limit: 1, before });
+  await expect.poll(async () => (await search()).hits[0]?.seq, { timeout: 20_000 }).toBe(3);
+  expect((await search()).next).toBe(3);
+  await events.runMaintenance();
+  await output('one', 21);
+  await expect.poll(async () => (await search()).hits[0]?.seq, { timeout: 20_000 }).toBe(4);
+  // Those with the others.
+  await store.write((tx) => tx.run(tx.sql.deleteFrom('segments')));
+  expect(await search(4)).toEqual({ hits: [], next: 3 });
+  expect(await search(2)).toEqual({ hits: [], next: null });
 });

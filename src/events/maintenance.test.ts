@@ -463,7 +463,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     ]);
     await output([Buffer.from([0xff, 0xfe])]);
     const seqs = async (text: string, before?: number) =>
-      (await events.search('agt_1', { text, limit: 10, before })).map((hit) => hit.seq);
+      (await events.search('agt_1', { text, limit: 10, before })).hits.map((hit) => hit.seq);
     await expect.poll(() => seqs('hello'), { timeout: 20_000 }).toEqual([3, 1]);
     expect(await seqs('world', 3)).toEqual([1]);
     expect(await seqs('error disk')).toEqual([2]);
@@ -472,7 +472,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     for (const hostile of ['"', '*', 'NOT', 'text:', '(', 'a AND', "'; DROP TABLE words"]) {
       expect(await seqs(hostile)).toEqual([]);
     }
-    const [hit] = await events.search('agt_1', { text: 'disk', limit: 1 });
+    const [hit] = (await events.search('agt_1', { text: 'disk', limit: 1 })).hits;
     expect(hit).toEqual({
       seq: 2,
       ts: now / 1000,
@@ -488,7 +488,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await output(['needle two\n']);
     events.start();
     const seqs = async () =>
-      (await events.search('agt_1', { text: 'needle', limit: 10 })).map((hit) => hit.seq);
+      (await events.search('agt_1', { text: 'needle', limit: 10 })).hits.map((hit) => hit.seq);
     await expect.poll(seqs, { timeout: 20_000 }).toEqual([2, 1]);
     await events.close();
     for (const suffix of ['-wal', '-shm']) await rm(join(folder, `search.db${suffix}`), { force: true });
@@ -548,7 +548,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await addSession(store, other, 'ses_2');
     await store.ingest(batch('agt_2', 'ses_2', 0, ['needle two\n']));
     const seqs = async (agent_id: string, before?: number) =>
-      (await events.search(agent_id, { text: 'needle', limit: 10, before })).map((hit) => hit.seq);
+      (await events.search(agent_id, { text: 'needle', limit: 10, before })).hits.map((hit) => hit.seq);
     await expect.poll(() => seqs('agt_1'), { timeout: 20_000 }).toEqual([1]);
     await expect.poll(() => seqs('agt_2'), { timeout: 20_000 }).toEqual([1]);
     await output(['nothing\n']);

@@ -44,7 +44,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     events.start();
     const lines = Array.from({ length: 500 }, (_, n) => `needle ${n}\n`);
     await store.ingest(batch('agt_1', 'ses_1', 0, lines, { stream: 'stdout', ts_ms: 1 }));
-    const found = async () => (await events.search('agt_1', { text: 'needle 499', limit: 1 })).length;
+    const found = async () => (await events.search('agt_1', { text: 'needle 499', limit: 1 })).hits.length;
     await expect.poll(found, { timeout: 20_000 }).toBe(1);
     await store.write(async (tx) => {
       await events.drop(tx, num);
@@ -95,7 +95,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
       ]),
     );
     const found = async (text: string) =>
-      (await events.search('agt_1', { text, limit: 9 })).map(({ seq, snippet }) => `${seq} ${snippet}`);
+      (await events.search('agt_1', { text, limit: 9 })).hits.map(({ seq, snippet }) => `${seq} ${snippet}`);
     await expect.poll(() => found('prune'), { timeout: 20_000 }).toEqual(['3 Tidying npm prune']);
     expect(await found('garden')).toEqual(['2 the garden is tidy', '1 tidy the garden']);
   });
@@ -200,7 +200,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     events = openEventLog(options);
     events.start();
     const found = async () =>
-      (await events.search('agt_1', { text: 'needle', limit: 9 })).map(
+      (await events.search('agt_1', { text: 'needle', limit: 9 })).hits.map(
         ({ seq, snippet }) => `${seq} ${snippet}`,
       );
     await expect.poll(found, { timeout: 20_000 }).toEqual(['4 needle three', '3 needle two', '1 needle one']);

@@ -53,7 +53,7 @@ test('other work continues between the snippets of long texts', async () => {
     turns++;
     counting = setImmediate(count);
   });
-  const hits = await search.find({ num: 1 } as never, { text: 'e', limit: 5 });
+  const { hits } = await search.find({ num: 1 } as never, { text: 'e', limit: 5 });
   clearImmediate(counting);
   expect(hits.map(({ seq }) => seq)).toEqual(seqs);
   expect(turns).toBeGreaterThanOrEqual(seqs.length - 1);

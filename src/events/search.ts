@@ -24,6 +24,13 @@ export interface SearchHit {
   snippet: string;
 }
 
+export interface SearchPage {
+  /** At most `limit`, newest first. Fewer if some events cannot be read. */
+  hits: SearchHit[];
+  /** `before` of the next page; null if this is the last one. */
+  next: number | null;
+}
+
 export class Search {
   readonly #store: Store;
   readonly #worker: WorkerCalls<EventsTasks>;
@@ -62,19 +69,22 @@ export class Search {
     this.#worker.call('forget', agent_num).catch((error) => this.#warn(error));
   }
 
-  /** At most `limit` matches, newest first. `before`: only events with a lower number. */
+  /** `before`: only events with a lower number. */
   async find(
     agent: AgentRef,
     query: { text: string; limit: number; before?: number | undefined },
-  ): Promise<SearchHit[]> {
+  ): Promise<SearchPage> {
     const head = await this.#store.read((reader) => headOf(reader, agent.num));
     const seqs = await this.#worker.call('search', {
       agent_num: agent.num,
       text: query.text,
       before: query.before ?? null,
       first_seq: head?.first_seq ?? 1,
-      limit: query.limit,
+      // One more, to know whether there are further ones.
+      limit: query.limit + 1,
     });
+    const has_more = seqs.length > query.limit;
+    if (has_more) seqs.pop();
     const hits = new Map<number, SearchHit>();
     for await (const batch of this.#history.at(agent, seqs)) {
       for (const { record } of batch) {
@@ -83,7 +93,7 @@ export class Search {
         await nextTurn();
       }
     }
-    return seqs.flatMap((seq) => hits.get(seq) ?? []);
+    return { hits: seqs.flatMap((seq) => hits.get(seq) ?? []), next: has_more ? seqs.at(-1)! : null };
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import parseRange from 'range-parser';
 import { limits } from '../../../base/limits.ts';
-import { cursorOf, page, readCursor } from '../../../core/page.ts';
+import { cursorOf, readCursor } from '../../../core/page.ts';
 import { problems } from '../../../core/problem.ts';
 import type { EventLog } from '../../../events/log.ts';
 import type { Call, Handlers } from '../../../server/call.ts';
@@ -36,16 +36,8 @@ export function logHandlers(deps: {
       await agents.authorizeRead(caller, params.agent_id);
       const limit = query.limit ?? limits.page_items_default;
       const [before] = readCursor(query.cursor, 'number') ?? [];
-      const hits = await log.search(params.agent_id, { text: query.q, limit: limit + 1, before });
-      return asList(
-        query,
-        page(
-          hits,
-          limit,
-          (hit) => hit,
-          (hit) => [hit.seq],
-        ),
-      );
+      const { hits: items, next } = await log.search(params.agent_id, { text: query.q, limit, before });
+      return asList(query, { items, ...(next !== null && { next_cursor: cursorOf([next]) }) });
     },
     getOutput: async (call) => {
       const { caller, params, query } = call;

@@ -48,7 +48,7 @@ export function Hits({ agent_id, q, marked, onClose }: HitsProps) {
       <QueryState read={read} rows={2}>
         {({ pages }) => {
           const hits = pages.flatMap(({ items }) => items);
-          if (hits.length === 0) {
+          if (hits.length === 0 && !read.hasNextPage) {
             return (
               <p className="px-3 py-2 text-muted">
                 No results. New events become searchable after a few seconds.
