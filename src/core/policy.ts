@@ -15,8 +15,8 @@ type Rule = readonly ['anyone'] | readonly [Who, Scope] | readonly [Who, Scope, 
  *
  * `anyone`: no token needed. `signed_in`: every caller, for actions about themselves or about no particular resource; lists
  * show what the caller may see. `owner`: the resource's owner, and root. `team`: the owner, root, and the creator and the human
- * members of its team. In a team, an owner must be one of these. `root`: root only. `unlimited`: rejected for a token that is limited to agents or teams, because the action
- * affects more than those; this also applies to all `root` actions.
+ * members of its team. In a team, an owner must be one of these. `root`: root only. `unlimited`: rejected for a token that is
+ * limited to agents or teams, because the action affects more than those; this also applies to all `root` actions.
  */
 const rules = {
   'session.open': ['anyone'],

@@ -182,7 +182,7 @@ test('logs once that the events of an agent cannot be read for the search index'
   expect(warn.mock.calls.map(([about]) => about.agent_ids)).toEqual([['agt_one', 'agt_two']]);
 });
 
-test('a search continues behind matches that cannot be read', async () => {
+test('a search continues past matches that cannot be read', async () => {
   await output('one', 7);
   await output('one', 14);
   events.start();

@@ -27,7 +27,7 @@ export interface TimerPayloads {
   turn_cancel: { prompt_id: string | null };
   review_deadline: Record<string, never>;
   elicitation_deadline: Record<string, never>;
-  /** For an attempt of a step, by its number. `waited`: it was noticed late, and has been postponed for that. */
+  /** For an attempt of a step, by its number. `waited`: it fired late once, and was postponed. */
   step_timeout: { timeout_seconds: number; waited?: boolean };
   /** For a message (by its id) that a prompt to an agent mentioned, or that the agent listed. */
   mail_unacknowledged: Record<string, never>;

@@ -37,7 +37,7 @@ export function accountHandlers(deps: {
   passkeysOf(user_id: string): Promise<PasskeyRecord[]>;
 }): Pick<Handlers, AccountOperations> {
   const { accounts, join, tokens, base_url, passkeysOf } = deps;
-  /** A token that is limited to agents or teams gets nothing else of its user. */
+  /** Without passkeys for a token that is limited to agents or teams. */
   const me = async (user: User, { grant }: Caller) => ({
     ...user,
     passkeys: grant?.limits ? [] : await passkeysOf(user.id),

@@ -123,7 +123,7 @@ export class Assignments {
     const { timeout_seconds, waited = false } = payload;
     const assignment = await assignmentOfNum(tx, Number(ref));
     if (!assignment || assignment.ended) return;
-    // The machine of the plane may have slept, so that a node has not reported the end yet. A busy plane may be late every time.
+    // The plane's machine may have been asleep, so that a node has not reported the end yet. Wait once: a busy plane may always be late.
     const is_late = !waited && this.#core.clock.now() - due_at_ms >= limits.timeout_late_ms;
     const wait_ms = is_late ? limits.timeouts_wait_ms : await this.#waitForEnd(tx, assignment);
     if (wait_ms > 0) {

@@ -9,9 +9,9 @@ export const limits = {
   step_needs_cached_max: 64,
   /** Steps of members without ACP that a run executes at the same time. */
   run_plain_steps_max: 16,
-  /** How long time limits wait for unreported ends if they are late or the plane has started. Longer than `node_unreachable_ms`. */
+  /** How long time limits wait for unreported ends if they fire late or the plane has just started. Longer than `node_unreachable_ms`. */
   timeouts_wait_ms: scaled(60_000),
-  /** A time limit that is noticed so late may have passed while the machine of the plane slept. */
+  /** A time limit that fires this late may have passed while the plane's machine was asleep. */
   timeout_late_ms: 10_000,
   /** Definitions of runs that are kept in memory. */
   run_specs_cached_max: 32,

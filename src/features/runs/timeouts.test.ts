@@ -42,7 +42,7 @@ test('a step that has not ended a while after a start of the plane has timed out
   expect((await stepA(run_id)).error_text).toBe('timed out after 30 s');
 });
 
-test('a step that ended in time while the machine of the plane slept has not timed out', async () => {
+test('a step that ended in time while the plane’s machine was asleep has not timed out', async () => {
   const { run_id, session_id } = await begin();
   await passTimeLimits(fixture, 60_000, 30_000);
   expect((await stepA(run_id)).status).toBe('running');
@@ -53,7 +53,7 @@ test('a step that ended in time while the machine of the plane slept has not tim
   expect(await stepA(run_id)).toMatchObject({ status: 'completed', output: 'in time' });
 });
 
-test('a step that has not ended a while after the machine slept has timed out, even if the plane is late again', async () => {
+test('a step that has not ended a while after the machine woke up has timed out, even if the plane is late again', async () => {
   const { run_id } = await begin();
   await passTimeLimits(fixture, 60_000, 30_000);
   expect((await stepA(run_id)).status).toBe('running');

@@ -17,9 +17,9 @@ export async function mayUseWorktree(
 }
 
 /**
- * Whether the run may use the worktree of an agent. It may if the agent belongs to its team. It also may if the agent
- * belongs to the run's creator, who may access it, and everybody who edited the team's definition may operate that agent; otherwise, the author
- * of a definition could use it to change a person's worktree without permission.
+ * Whether the run may use the worktree of an agent. It may if the agent belongs to its team. It also may if the agent belongs to
+ * the run's creator, who must have access to it, and everybody who edited the team's definition may operate that agent;
+ * otherwise, the author of a definition could use it to change a person's worktree without permission.
  */
 export async function runMayUseWorktree(
   reader: Reader,

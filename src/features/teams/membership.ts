@@ -15,7 +15,7 @@ interface TeamPeople {
 }
 
 const NO_TEAM = { team_id: null, human_ids: [] };
-/** Only root sees older entries about its agents: those from when others were not in the team are not told apart. */
+/** Only root sees what is stored about its agents, because nothing says who was in the team at that time. */
 const DELETED_TEAM = { team_id: '', human_ids: [] };
 
 export class Membership {

@@ -81,7 +81,7 @@ async function teamKeysFrom(reader: Reader, start: string): Promise<string[]> {
   return (await reader.all(keys.where('key', '<=', `${start}ZZZ`))).map(({ key }) => key);
 }
 
-/** Deletes the team. What belonged to people who had left it belongs to its creator from then on, so that they do not see it again. */
+/** Deletes the team. Agents and worktrees of people who had left it go to its creator, so that the former owners do not see them again. */
 export async function deleteTeam(tx: Tx, num: number): Promise<void> {
   const { created_by: owner_id } = (await teamOfNum(tx, num))!;
   const people = await peopleOf(tx, num);

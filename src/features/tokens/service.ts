@@ -347,7 +347,7 @@ export class Tokens {
     });
   }
 
-  /** Saves when tokens were last used, so that it is also known of tokens that are no longer in use. */
+  /** Saves when tokens were last used, including those that are no longer in use. */
   flush(): Promise<void> {
     return this.#live.flush();
   }
