@@ -41,9 +41,7 @@ export const loading: Row = {
     'after it. What the page contains by then is the app without data; it becomes the app when the scripts ' +
     'have arrived and run: they occupy the network until 1.7 s after the page has arrived, and nine tenths of the ' +
     'largest one are React, the router and the query cache. Tried: loading the fonts after the first render ' +
-    '(no gain: 2.85 s and 2.86 s), because they already arrive after the scripts. Until then, text is shown in a ' +
-    'system font. On this machine that is DejaVu Sans, which is wider, so a paragraph of /login becomes a line shorter ' +
-    'when the fonts arrive; that is the layout shift.',
+    '(no gain: 2.85 s and 2.86 s), because they already arrive after the scripts.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       await silentAgents(stage.plane, 12);
