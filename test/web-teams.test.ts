@@ -441,6 +441,13 @@ browserTest("a person can send, answer and acknowledge mail in a run's mailbox",
   await link.getByText('1').waitFor({ state: 'detached' });
   expect(await inbox(me)).toEqual([]);
   expect(await inbox(bob)).toContainEqual([me, { text: 'The small one' }]);
+
+  // The page follows what is sent and what is acknowledged elsewhere.
+  const later = { ...question, payload: { text: 'Is it open?' } };
+  const { id: message_id } = await plane.client.call('sendMail', { body: later });
+  await page.getByRole('listitem').filter({ hasText: 'Is it open?' }).waitFor();
+  await plane.client.call('ackMail', { params: { message_id: String(message_id) } });
+  await page.getByText(/^No mail/).waitFor();
   await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
 
   // A person can write on behalf of a member without an agent.

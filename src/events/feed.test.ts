@@ -173,3 +173,18 @@ test('announces to current followers what they may see, without storing it', asy
     [2, 'agent'],
   ]);
 });
+
+test('a follower that was slow gets the latest announcement of each kind', async () => {
+  const one = (id: string) => [{ owner_id: 'usr_1', team_num: null, agent_id: null, record: { id } }];
+  const frames = feed.follow(() => true, { after: 0 }, new AbortController().signal);
+  await frames.next();
+  feed.announce('activity', 'agents', one('a'));
+  feed.announce('mail', 'mail', one('b'));
+  feed.announce('activity', 'agents', one('c'));
+  const sent = (await frames.next()).value!;
+  await frames.return(undefined);
+  expect(parseFrames(sent.toString()).map(({ data }) => data)).toMatchObject([
+    { agents: [{ id: 'c' }] },
+    { mail: [{ id: 'b' }] },
+  ]);
+});

@@ -42,6 +42,8 @@ export interface Announced extends Audience {
 }
 
 interface Announcement {
+  /** Increases with each announcement. */
+  number: number;
   ts: number;
   kind: string;
   field: string;
@@ -93,7 +95,9 @@ export class Feed {
   readonly #early = new Map<number, Entry>();
   #early_bytes = 0;
   #settling = false;
-  #announcement: Announcement | null = null;
+  /** The latest of each kind. */
+  readonly #announcements = new Map<string, Announcement>();
+  #announced = 0;
   #closed = false;
   readonly #trimming: NodeJS.Timeout;
 
@@ -150,13 +154,14 @@ export class Feed {
 
   /**
    * Sends one frame to each current follower: `items` that the follower may see, as the list `field`. A slow follower gets only
-   * the latest announcement.
+   * the latest announcement of each kind.
    */
   announce(kind: string, field: string, items: readonly Announced[]): void {
-    this.#announcement = {
-      ...{ ts: this.#clock.now(), kind, field },
+    this.#announced += 1;
+    this.#announcements.set(kind, {
+      ...{ number: this.#announced, ts: this.#clock.now(), kind, field },
       items: items.map(({ record, ...audience }) => ({ audience, json: JSON.stringify(record) })),
-    };
+    });
     for (const wake of this.#wakes) wake.notify();
   }
 
@@ -172,7 +177,7 @@ export class Feed {
       const { newest, trimmed } = await this.#readBounds();
       // Before the first frame: the client reads the lists when it arrives, and must not miss what is committed meanwhile.
       const wanted = typeof position === 'object' && 'after' in position ? position.after : this.#head;
-      let announced = this.#announcement;
+      let announced = this.#announced;
       yield retryFrame;
       let cursor = wanted;
       if (wanted > newest || wanted < trimmed) {
@@ -186,10 +191,10 @@ export class Feed {
           heartbeat_at = performance.now() + this.#heartbeat_ms;
           yield heartbeatFrame(cursor, this.#clock.now());
         }
-        if (this.#announcement !== null && announced !== this.#announcement) {
-          announced = this.#announcement;
-          const frame = announcementFrame(cursor, announced, canSee);
-          if (frame !== null) yield frame;
+        if (announced < this.#announced) {
+          const frames = this.#announcedAfter(announced, cursor, canSee);
+          announced = this.#announced;
+          if (frames.length > 0) yield Buffer.concat(frames);
         }
         if (cursor >= this.#head) {
           await wake.wait(heartbeat_at - performance.now(), signal);
@@ -313,6 +318,12 @@ export class Feed {
     this.#advance(settled);
     if (this.#head < this.#newest) void this.#settle();
     return { newest: this.#newest, trimmed };
+  }
+
+  #announcedAfter(number: number, cursor: number, canSee: (audience: Audience) => boolean): Buffer[] {
+    return [...this.#announcements.values()]
+      .filter((announcement) => announcement.number > number)
+      .flatMap((announcement) => announcementFrame(cursor, announcement, canSee) ?? []);
   }
 
   #fromRing(cursor: number): Entry[] | null {

@@ -874,7 +874,7 @@ export const agentRoutes = {
     tag: 'Events',
     summary: 'Stream all changes that the caller may see, without output',
     description:
-      'Server-Sent Events: `agent`, `review`, `elicitation`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change. About every 15 seconds, an `activity` frame lists the agents that wrote to their log since the last one (`agents`, each with `id` and `last_event_at`); these frames are not stored, and repeat the last position. All other frames have their own numbering and are kept for 24 hours. If the position is older, the stream begins with a `reset`: load the records again, then continue.',
+      'Server-Sent Events: `agent`, `review`, `elicitation`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change. About every 15 seconds, an `activity` frame lists the agents that wrote to their log since the last one (`agents`, each with `id` and `last_event_at`). Within a second after messages were sent, delivered or acknowledged, a `mail` frame lists whose mail changed (`mail`, each with `run_id` and `to_actor_id`). `activity` and `mail` frames are not stored, and repeat the last position; a slow client gets only the latest of each. All other frames have their own numbering and are kept for 24 hours. If the position is older, the stream begins with a `reset`: load the records again, then continue.',
     query: z.object(streamQuery),
     answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'Change' }) },
     errors: ['invalidLastEventId'],

@@ -5,6 +5,7 @@ import type { Core, Feature } from '../feature.ts';
 import type { RunsFeature } from '../runs/index.ts';
 import { runOfNum } from '../runs/queries/runs.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
+import { announcerOfMail } from './changed-mail.ts';
 import { mailHandlers } from './http.ts';
 import { mail_help } from './messages.ts';
 import { countUnacknowledged, renameInMail } from './queries/mail.ts';
@@ -22,7 +23,8 @@ export function openMailbox(
   core: Core,
   { agents, runs }: { agents: AgentsFeature; runs: RunsFeature },
 ): MailboxFeature {
-  const mailbox = new Mailbox({ ...core, publisher: runs.publisher });
+  const announcer = announcerOfMail(core);
+  const mailbox = new Mailbox({ ...core, publisher: runs.publisher, announcer });
   const triggers = new Triggers(core, mailbox);
   const transactions = new ActorTransactions(core.store);
   const waking = new Waking(agents.core, mailbox);
@@ -36,6 +38,7 @@ export function openMailbox(
     routes: mailHandlers(mailbox, triggers),
     facts: { mail: waking.facts(), triggers: triggers.facts() },
     timers: { ...waking.timers(), ...triggers.timers() },
+    close: async () => announcer.close(),
     extensions: {
       notifyLeader: async (tx, { run_num, ...letter }) => {
         await mailbox.post(tx, { run: (await runOfNum(tx, run_num))!, ...letter, hops: 0 });

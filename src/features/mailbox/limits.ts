@@ -22,6 +22,8 @@ export const limits = {
   mail_unacknowledged_ms: 10 * 60 * 1000,
   /** Wait before mail is offered again to a member whose step is about to start or end. */
   mail_check_ms: 1_000,
+  /** Delay before the fleet feed announces whose mail has changed. */
+  mail_announced_ms: 500,
   /** How long one request can wait for mail. */
   mail_wait_s_max: 60,
   /** Requests that wait for mail at the same time. */

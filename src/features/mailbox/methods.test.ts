@@ -17,7 +17,13 @@ beforeEach(async () => {
   opened = await openActorsFixture({} as never, ({ fixture, facts, timers, publisher }) => {
     const { store, clock, audit, idempotency } = fixture;
     const deps = { store, clock, timers, audit, idempotency };
-    const mailbox = new Mailbox({ ...deps, facts, publisher, actor_calls: true });
+    const mailbox = new Mailbox({
+      ...deps,
+      facts,
+      publisher,
+      announcer: { add: () => {} },
+      actor_calls: true,
+    });
     const triggers = new Triggers(deps, mailbox);
     const transactions = new ActorTransactions(store);
     return {

@@ -106,6 +106,27 @@ test('a message acknowledged before it was listed counts as delivered then', asy
   expect(delivered_at).toBe(acknowledged_at);
 });
 
+test('the fleet feed announces whose mail has changed, to those who see the run', async () => {
+  const announce = vi.spyOn(fixture.core.feed, 'announce');
+  const audience = { owner_id: CAT.user_id, team_num: run.team_num, agent_id: null };
+  const to = (to_actor_id: string) => ({ ...audience, record: { run_id: run.id, to_actor_id } });
+  const follower = fixture.core.feed.follow(() => true, 'start', NEVER);
+  await follower.next();
+  const { id } = await send('lead', 'helper');
+  await send('lead', 'helper');
+  await send('lead', 'user:ben');
+  await expect.poll(() => announce.mock.calls.flatMap(([, , items]) => items)).toHaveLength(2);
+  expect(announce.mock.lastCall).toEqual([
+    'mail',
+    'mail',
+    expect.arrayContaining([to(at('helper')), to('user:ben')]),
+  ]);
+  announce.mockClear();
+  await fixture.mailbox.ack(CAT, id);
+  await expect.poll(() => announce.mock.calls).toEqual([['mail', 'mail', [to(at('helper'))]]]);
+  await follower.return(undefined);
+});
+
 test('naming a message to an agent acknowledges it if agents cannot call the plane', async () => {
   await fixture.close();
   fixture.actor_calls = false;

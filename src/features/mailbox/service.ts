@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { decide } from '../../core/policy.ts';
 import { isFault, problems } from '../../core/problem.ts';
+import type { Announcer } from '../../events/announcer.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
 import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
@@ -54,6 +55,7 @@ export interface MailboxOptions {
   audit: Audit;
   idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   publisher: Pick<RunPublisher, 'addAttention' | 'dropAttention' | 'publishMail'>;
+  announcer: Pick<Announcer, 'add'>;
   /** Whether agents can call the plane. */
   actor_calls: boolean;
 }
@@ -218,7 +220,7 @@ export class Mailbox {
       acknowledged_at: null,
     };
     const row: MailRow = { num: await insertMail(tx, values), run_id: run.id, ...values };
-    await this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
+    await this.#publish(tx, row);
     if (mail.by) await this.#auditSent(tx, mail.by, run, row);
     if (hops > limits.mail_hops_max) await this.addAttention(tx, run, hopLimitText(row));
     if (reason !== null) return row;
@@ -376,8 +378,14 @@ export class Mailbox {
   async #change(tx: Tx, row: MailRow, changes: Partial<MailRow>): Promise<MailRow> {
     await updateMail(tx, row.num, changes);
     const changed = { ...row, ...changes };
-    await this.#options.publisher.publishMail(tx, row.run_num, toMailHead(changed));
+    await this.#publish(tx, changed);
     return changed;
+  }
+
+  async #publish(tx: Tx, row: MailRow): Promise<void> {
+    const { publisher, announcer } = this.#options;
+    await publisher.publishMail(tx, row.run_num, toMailHead(row));
+    tx.afterCommit(() => announcer.add(row.num));
   }
 }
 

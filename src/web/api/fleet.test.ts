@@ -1,6 +1,7 @@
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { applyFrame, readAgain } from './fleet.ts';
+import { type Session, session } from './session.ts';
 
 type Row = Record<string, unknown>;
 
@@ -214,4 +215,23 @@ test('agents that write to their logs are shown as active', () => {
     { ...agents[0], activity: 'working' },
     row('b', 'working'),
   ]);
+});
+
+test('mail to the user is read again when it has changed, after a read in progress', async () => {
+  vi.spyOn(session, 'get').mockReturnValue({ user: { username: 'ana' } } as Session);
+  onTestFinished(() => void vi.restoreAllMocks());
+  let reads = 0;
+  const observer = new QueryObserver(queries, { queryKey: ['inbox'], queryFn: async () => ++reads });
+  onTestFinished(observer.subscribe(() => {}));
+  const change = (to_actor_id: string) =>
+    applyFrame(queries, {
+      ...{ id: '1', event: 'mail' },
+      data: { type: 'mail', mail: [{ run_id: 'run_1', to_actor_id }] },
+    } as never);
+  change('user:ana');
+  await settled();
+  expect(reads).toBe(2);
+  change('user:ben');
+  await settled();
+  expect(reads).toBe(2);
 });

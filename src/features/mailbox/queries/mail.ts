@@ -2,6 +2,7 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import type { View } from '../../../core/policy.ts';
+import { jsonNumberTable } from '../../../store/dialects.ts';
 import { preparedInsert, preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
@@ -288,6 +289,29 @@ export function toMailHead(row: MailRow): MailHead {
 
 export function toMail(row: MailRow): Mail {
   return { ...toMailHead(row), payload: JSON.parse(row.payload) };
+}
+
+/** Whose mail has changed, and who may know. */
+export interface ReceivedMail {
+  run_id: string;
+  to_actor_id: string;
+  team_num: number;
+  team_created_by: string;
+}
+
+const receiversOf = preparedQuery((builder, nums: string) =>
+  builder
+    .selectFrom('mail')
+    .innerJoin('runs', 'runs.num', 'mail.run_num')
+    .innerJoin('teams', 'teams.num', 'runs.team_num')
+    .select(['runs.id as run_id', 'mail.to_actor_id', 'runs.team_num', 'teams.created_by as team_created_by'])
+    .where('mail.num', 'in', builder.selectFrom(jsonNumberTable({ sql: builder }, nums)).select('each.value'))
+    .distinct(),
+);
+
+/** The receivers of these messages, each once for each run. */
+export function listReceivers(reader: Reader, nums: readonly number[]): Promise<ReceivedMail[]> {
+  return reader.all(receiversOf(reader, JSON.stringify(nums)));
 }
 
 /** Changes the actor id of a person in all mail. */

@@ -2,9 +2,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { Mail } from 'lucide-react';
-import { useSession } from '../../api/session.ts';
+import { session, useSession } from '../../api/session.ts';
 import { type MemberTabProps, part, type WebFeature } from '../../feature.ts';
 import { app } from '../../frame-routes.ts';
+import { keys } from './keys.ts';
 import { inboxQuery } from './queries.ts';
 
 const screen = createRoute({
@@ -22,6 +23,12 @@ export const mailbox = {
     label: 'Mailbox',
     count: ({ pending_messages }) => pending_messages,
     part: part<MemberTabProps>(async () => (await import('./run-mail.tsx')).RunMailList),
+  },
+  announced: {
+    mail: (items) => {
+      const own = `user:${session.get()?.user.username}`;
+      return items.some(({ to_actor_id }) => to_actor_id === own) ? [keys.inbox] : [];
+    },
   },
 } satisfies WebFeature;
 

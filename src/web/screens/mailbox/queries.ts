@@ -1,4 +1,4 @@
-/** The queries of mail. It is not part of the fleet feed, so it is polled while the run is live. */
+/** The queries of mail. Messages are not part of the fleet feed, so those of a run are polled while it is live. */
 import { queryOptions } from '@tanstack/react-query';
 import { type Answered, all, call, type ItemOf } from '../../api/client.ts';
 import { keys } from './keys.ts';
@@ -15,14 +15,14 @@ export type MailRecord = Answered<'listMail'>[number];
 /** The oldest messages come first, and there are no further pages. */
 export const INBOX_MAX = 100;
 
-/** The user's unacknowledged mail, oldest first. */
+/** The user's unacknowledged mail, oldest first. Read again when the fleet feed announces a change, which a slow client may miss. */
 export const inboxQuery = (username: string | undefined) =>
   queryOptions({
     queryKey: keys.inbox,
     queryFn: () =>
       call('listMail', { params: { actor_id: `user:${username}` }, query: { limit: INBOX_MAX } }),
     enabled: username !== undefined,
-    refetchInterval: 15_000,
+    refetchInterval: 60_000,
     staleTime: 0,
   });
 export const mailQuery = (message_id: number) =>
