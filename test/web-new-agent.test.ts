@@ -304,6 +304,18 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
   await expect.poll(() => repository(page).inputValue()).toBe(join(code, 'shop'));
 });
 
+browserTest('a started agent leaves no draft for a reload right after its screen appears', async () => {
+  const { page } = await openForm();
+  await expect.poll(() => start(page).isEnabled()).toBe(true);
+  await page.getByLabel('Prompt').fill('Write a note');
+  await page.evaluate(`navigation.addEventListener('navigate', () => {
+    window.stored = Object.keys(localStorage).filter((key) => key.includes('.new-agent'));
+  }, { once: true })`);
+  await start(page).click();
+  await page.waitForURL(/\/agents\/agt_\w+/);
+  expect(await page.evaluate('window.stored')).toEqual([expect.stringMatching(/\.new-agent\.choices$/)]);
+});
+
 browserTest('a user who has left the form stays where they are when the agent is created', async () => {
   const { page } = await openForm();
   const held = Promise.withResolvers<void>();

@@ -1,6 +1,8 @@
 /** Keeps the draft and the last choices of the form. The environment is never stored, because it may hold secrets. */
 import { useState } from 'react';
-import { useTabDraft } from '../../ui/drafts.ts';
+import { useSession } from '../../api/session.ts';
+import { store } from '../../storage.ts';
+import { placeOf, useTabDraft } from '../../ui/drafts.ts';
 import type { Draft, PresetShape } from './form.ts';
 
 /** What the user has entered or chosen since the last start. */
@@ -17,13 +19,17 @@ export interface StoredDraft {
   written: Written;
   remembered: Remembered;
   write: (written: Written) => void;
-  /** Deletes the draft, and remembers the choices. */
+  /** Deletes the stored draft and stores the choices, without rendering this form, which is about to close. */
   finish: (choices: Remembered) => void;
 }
 
+const DRAFT = 'new-agent';
+const CHOICES = 'new-agent.choices';
+
 export function useStoredDraft(): StoredDraft {
-  const [written, setWritten] = useTabDraft('new-agent');
-  const [chosen, setChosen] = useTabDraft('new-agent.choices');
+  const current = useSession();
+  const [written, setWritten] = useTabDraft(DRAFT);
+  const [chosen] = useTabDraft(CHOICES);
   const [env, setEnv] = useState('');
   return {
     written: { ...(parsed(written) as Written), env },
@@ -34,9 +40,8 @@ export function useStoredDraft(): StoredDraft {
       setWritten(JSON.stringify(rest));
     },
     finish: (choices) => {
-      setChosen(JSON.stringify(choices));
-      setWritten('');
-      setEnv('');
+      store(placeOf(current, CHOICES), JSON.stringify(choices));
+      store(placeOf(current, DRAFT), null);
     },
   };
 }

@@ -79,12 +79,13 @@ export function useNewAgent() {
     },
     onError: (error) => show(error, draft, repositories),
     onSuccess: async ({ agent_id, sent }) => {
-      // A worktree can take a while.
-      if (!isHere()) showToast(tried.current.name, 'The agent was created and is starting');
-      // First, so that the agent's screen does not wait for this form, which would be rendered once more.
-      else await navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
+      // First: the page may be reloaded as soon as the agent's screen appears.
       const { preset: id, where, repo } = sent;
       finish({ preset: id, where, repo, node_id, shape, preset_name: preset?.name ?? id });
+      // A worktree can take a while.
+      if (!isHere()) showToast(tried.current.name, 'The agent was created and is starting');
+      else await navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
+      // Last, so that the agent's screen does not wait for this form, which would be rendered once more.
       void client.invalidateQueries({ queryKey: repositoriesQuery(node_id).queryKey });
     },
   });
