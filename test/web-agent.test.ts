@@ -244,6 +244,7 @@ browserTest('a prompt whose response was lost is not cancelled when it is sent a
   const params = { agent_id: agent.id };
   await plane.client.call('cancelTurn', { params });
   await log(page).getByText('Second.').waitFor();
+  await page.reload();
   await sendNow();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('');
   const prompts = (await plane.client.call('listPrompts', { params })) as never as Prompt[];

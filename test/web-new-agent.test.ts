@@ -272,7 +272,7 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
   await page.getByRole('option', { name: /^shop/ }).click();
   await page.getByRole('textbox', { name: 'Branch' }).fill('main');
   await page.getByLabel('Prompt').fill('Write a note');
-  // A lost response does not create a second agent.
+  // A lost response does not create a second agent, also after a reload.
   const before = await countAgents();
   await page.route(
     '**/api/agents',
@@ -286,6 +286,8 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
   await page.getByText('The service is not responding.').waitFor();
   // The list of agents has the new one, whose name the form suggested.
   await expect.poll(countAgents).toBe(before + 1);
+  await page.reload();
+  await expect.poll(() => start(page).isEnabled()).toBe(true);
   await page.keyboard.press('Control+Enter');
   await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);
   expect(await countAgents()).toBe(before + 1);

@@ -383,6 +383,7 @@ longBrowserTest(
     await message.press('Control+Enter');
     await page.getByText('The service is not responding.').waitFor();
     expect(await message.inputValue()).toBe('only once');
+    await page.reload();
     await message.press('Control+Enter');
     await soon(() => message.inputValue()).toBe('');
     expect(await listTexts(id)).toEqual(['only once']);

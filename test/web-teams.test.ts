@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Locator, Page } from 'playwright-core';
+import type { Locator, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import {
   browserTest,
@@ -65,6 +65,39 @@ browserTest('a user creates the first team from a template, runs it and sees its
   const first = steps.getByRole('listitem').getByRole('button').first();
   await expect.poll(() => first.innerText()).toMatch(/^prepare\s+Completed · /);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
+});
+
+longBrowserTest('a start whose response was lost starts one run, also after a reload', async () => {
+  const { id: team_id } = await team('once', {
+    members: [{ member_id: 'ana', agent: null }],
+    steps: [{ step_key: 'work', member_id: 'ana' }],
+  });
+  const { page } = await open();
+  const start = async (title?: string) => {
+    await page.goto(`${plane.url}/teams/${team_id}`);
+    await page.getByRole('button', { name: 'Start run' }).first().click();
+    if (title !== undefined) await page.getByLabel('Title').fill(title);
+    expect(await page.getByLabel('Title').inputValue()).toBe('Snow');
+    await page.getByLabel('Prompt').press('Control+Enter');
+  };
+  const lose = async (route: Route) => {
+    await route.fetch();
+    await route.abort();
+  };
+  await page.route('**/runs', lose, { times: 1 });
+  await start('Snow');
+  await page.getByText('The service is not responding.').waitFor();
+  await start();
+  await page.waitForURL(/\/runs\/run_\w+/);
+  const listRuns = async () =>
+    (await plane.client.call('listRuns', { params: { team_id } })) as unknown as { id: string }[];
+  expect(await listRuns()).toHaveLength(1);
+  const url = page.url();
+  await start('Snow');
+  await page.waitForURL((now) => /\/runs\/run_\w+/.test(now.pathname) && now.href !== url);
+  const runs = await listRuns();
+  expect(runs).toHaveLength(2);
+  for (const { id: run_id } of runs) await plane.client.call('cancelRun', { params: { team_id, run_id } });
 });
 
 browserTest('a run shows what its members changed, with links to the diffs', async () => {

@@ -1,12 +1,59 @@
-/** The idempotency key of a form: it stays the same while the request is the same, so that a retry has no second effect. */
+/**
+ * What the last attempt of a request was sent with, above all its idempotency key: a repetition after a lost response needs the
+ * same, so that it has no second effect.
+ */
 import { useRef } from 'react';
 import { newKey } from './client.ts';
 
-export function useActKey(): (request: unknown) => string {
-  const held = useRef<{ request: string; key: string } | null>(null);
-  return (request) => {
-    const text = JSON.stringify(request);
-    if (held.current?.request !== text) held.current = { request: text, key: newKey() };
-    return held.current.key;
+export interface LastAttempt<T = string> {
+  /** What the last attempt was sent with, if it was the same request; otherwise makes it, and keeps it. */
+  of: (request: unknown, make: () => T) => T;
+  /** After success: when the same is sent again, it is another request. */
+  forget: (request: unknown) => void;
+}
+
+/** `read` and `write`: where the last attempt is kept, as text; null: there is none. */
+export function lastAttempt<T>(
+  read: () => string | null,
+  write: (text: string | null) => void,
+): LastAttempt<T> {
+  const find = (request: string): T | undefined => {
+    try {
+      const [sent, made] = JSON.parse(read() ?? '[]') as [string, T];
+      return sent === request ? made : undefined;
+    } catch {
+      // Malformed: ignore it.
+      return undefined;
+    }
   };
+  return {
+    of: (request, make) => {
+      const text = JSON.stringify(request) ?? '';
+      const found = find(text);
+      if (found !== undefined) return found;
+      const made = make();
+      write(JSON.stringify([text, made]));
+      return made;
+    },
+    forget: (request) => {
+      if (find(JSON.stringify(request) ?? '') !== undefined) write(null);
+    },
+  };
+}
+
+/** The last attempt of a form whose fields are not stored: until the page is left. */
+export function useLastAttempt(): LastAttempt {
+  const held = useRef<string | null>(null);
+  return lastAttempt(
+    () => held.current,
+    (text) => {
+      held.current = text;
+    },
+  );
+}
+
+/** The idempotency key of a form: it stays the same while the request is the same. */
+export function useActKey(): (request: unknown) => string {
+  const last = useLastAttempt();
+  return (request) => last.of(request, newKey);
 }

@@ -3,22 +3,21 @@
  * cause a second effect.
  */
 import { useMutation } from '@tanstack/react-query';
-import { useRef } from 'react';
+import { type LastAttempt, useLastAttempt } from './act-key.ts';
 import { newKey } from './client.ts';
 
+/** `kept`: the last attempt of the draft that is sent, for retries after a reload. */
 export function useAct<A, R>(
   act: (args: A, idempotency_key: string) => Promise<R>,
   onDone?: (result: R, args: A) => void,
+  kept?: LastAttempt,
 ) {
-  const held = useRef<{ of: string; key: string } | null>(null);
+  const held = useLastAttempt();
+  const last = kept ?? held;
   return useMutation({
-    mutationFn: (args: A) => {
-      const of = JSON.stringify(args) ?? '';
-      if (held.current?.of !== of) held.current = { of, key: newKey() };
-      return act(args, held.current.key);
-    },
+    mutationFn: (args: A) => act(args, last.of(args, newKey)),
     onSuccess: (result, args) => {
-      held.current = null;
+      last.forget(args);
       onDone?.(result, args);
     },
   });

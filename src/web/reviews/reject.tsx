@@ -3,6 +3,7 @@ import { type KeyboardEvent, useEffect, useId } from 'react';
 import type { Option } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
 import { useAct } from '../api/act.ts';
+import type { LastAttempt } from '../api/act-key.ts';
 import { call } from '../api/client.ts';
 import { useSession } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
@@ -16,6 +17,8 @@ import { isMessageSent, type ReviewView } from './review-view.ts';
 export interface RejectionDraft {
   text: string;
   setText: SetDraft;
+  /** The last attempt to send it as a prompt. */
+  last: LastAttempt;
   /** For each answer that the user sends: its message, or an empty text. */
   setSent: (message: string) => void;
 }
@@ -24,7 +27,7 @@ export function useRejectionDraft(
   review: Pick<ReviewView, 'review_id' | 'settled' | 'options'>,
 ): RejectionDraft {
   const me = useSession()?.user.username ?? null;
-  const [text, setText] = useDraft(`reject.${review.review_id}`);
+  const [text, setText, last] = useDraft(`reject.${review.review_id}`);
   const [last_sent, setSent] = useDraft(`reject.${review.review_id}.sent`);
   const is_sent = isMessageSent(review, me, { text, last_sent });
   const is_over = review.settled !== null && (is_sent || text === '');
@@ -32,7 +35,7 @@ export function useRejectionDraft(
     if (is_sent) setText('');
     if (is_over) setSent('');
   }, [is_sent, is_over, setText, setSent]);
-  return { text: is_sent ? '' : text, setText, setSent };
+  return { text: is_sent ? '' : text, setText, last, setSent };
 }
 
 export function RejectForm({
@@ -97,7 +100,7 @@ export function UnsentDraft({ review }: { review: ReviewView }) {
 /** A message that was not sent: somebody else answered first, or the user answered without it. */
 export function UnsentMessage({
   agent_id,
-  draft: { text, setText },
+  draft: { text, setText, last },
 }: {
   agent_id: string;
   draft: RejectionDraft;
@@ -106,6 +109,7 @@ export function UnsentMessage({
     (text: string, idempotency_key) =>
       call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key }),
     (_, sent) => setText(unlessSent(sent)),
+    last,
   );
   if (text.trim() === '') return null;
   return (

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BrowserStorage } from '../../testing/browser-storage.ts';
 
 const PLACE = 'svc.draft.usr_1.prompt.agt_1';
@@ -65,4 +65,60 @@ test('text that does not fit into the storage stays until another tab changes th
   expect([shown(), stored()]).toEqual(['hello, and much more', 'hello, and much more']);
   storage.change(PLACE, 'of the other tab')();
   expect(shown()).toBe('of the other tab');
+});
+
+describe('the last attempt to send a draft', () => {
+  let made = 0;
+  /** The key of an attempt; `page`: on which the form is. */
+  const keyOf = (request: unknown, page = first) =>
+    drafts.attemptOf(PLACE, page).of(request, () => `key ${++made}`);
+  const first: { current: string | null } = { current: null };
+  beforeEach(() => {
+    first.current = null;
+    drafts.setDraft(PLACE, 'continue');
+  });
+
+  test('a retry has the same key, also after a reload and in other tabs', async () => {
+    const key = keyOf({ text: 'continue' });
+    expect(keyOf({ text: 'continue' })).toBe(key);
+    expect(keyOf({ text: 'continue' }, { current: null })).toBe(key);
+    drafts.setDraft(PLACE, 'continue');
+    expect(keyOf({ text: 'continue' })).toBe(key);
+    // Fields that are not part of the draft.
+    expect(keyOf({ text: 'continue', to: 'leader' })).not.toBe(key);
+  });
+
+  test('the same text has another key after success', () => {
+    const key = keyOf('continue');
+    drafts.attemptOf(PLACE, first).forget('continue');
+    expect(keyOf('continue')).not.toBe(key);
+  });
+
+  test.each(['', 'continue, please'])('the same text has another key after the draft was “%s”', (between) => {
+    const key = keyOf('continue');
+    drafts.setDraft(PLACE, between);
+    drafts.setDraft(PLACE, 'continue');
+    expect(keyOf('continue')).not.toBe(key);
+  });
+
+  test('the success of an earlier attempt does not end a later one', () => {
+    keyOf('continue');
+    drafts.setDraft(PLACE, 'and so on');
+    const key = keyOf('and so on');
+    drafts.attemptOf(PLACE, first).forget('continue');
+    expect(keyOf('and so on')).toBe(key);
+  });
+
+  test('without a draft, the key is not stored', () => {
+    drafts.setDraft(PLACE, '');
+    const key = keyOf({});
+    expect(keyOf({})).toBe(key);
+    expect([...storage.items]).toEqual([]);
+    expect(keyOf({}, { current: null })).not.toBe(key);
+    // What was entered while it was being sent.
+    drafts.setDraft(PLACE, 'continue');
+    drafts.attemptOf(PLACE, first).forget({});
+    drafts.setDraft(PLACE, '');
+    expect(keyOf({})).not.toBe(key);
+  });
 });

@@ -2,7 +2,8 @@
  * Unsent text, stored in the browser until it is sent, through reloads, sign-outs and conflicts. Drafts are per user, so that
  * the next user of the browser does not see them.
  */
-import { useCallback, useState, useSyncExternalStore } from 'react';
+import { type RefObject, useCallback, useRef, useState, useSyncExternalStore } from 'react';
+import { type LastAttempt, lastAttempt } from '../api/act-key.ts';
 import { type Session, session, useSession } from '../api/session.ts';
 import { readStored, store } from '../storage.ts';
 
@@ -17,8 +18,11 @@ const listeners = new Set<() => void>();
 
 /** Sets the text of a draft in this page and in storage; an empty text removes it. */
 export function setDraft(place: string, next: Parameters<SetDraft>[0]): void {
-  const text = typeof next === 'function' ? next(readStored(place) ?? '') : next;
+  const now = readStored(place) ?? '';
+  const text = typeof next === 'function' ? next(now) : next;
   store(place, text || null);
+  // Whatever is sent after a change is a new request, even if it has the same text as the last one.
+  if (text !== now || text === '') store(attemptPlace(place), null);
   drafts.set(place, text);
   for (const listener of listeners) listener();
 }
@@ -51,14 +55,37 @@ export function subscribeDrafts(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** A draft and its setter; an empty text removes it. `key` names its purpose, such as `prompt.agt_1`. */
-export function useDraft(key: string): [string, SetDraft] {
+function attemptPlace(place: string): string {
+  return `${place}.attempt`;
+}
+
+/**
+ * The last attempt to send a draft. It is stored until the draft changes, so that a retry after a reload has no second effect.
+ * Without a draft, nothing would show later that the attempt has failed, so the page keeps it in `held`.
+ */
+export function attemptOf(place: string, held: RefObject<string | null>): LastAttempt {
+  const kept = attemptPlace(place);
+  return lastAttempt(
+    () => readStored(kept) ?? held.current,
+    (text) => {
+      const has_draft = readStored(place) !== null;
+      store(kept, has_draft ? text : null);
+      held.current = has_draft ? null : text;
+    },
+  );
+}
+
+/**
+ * A draft, its setter, and the last attempt to send it; an empty text removes the draft. `key` names its purpose, such as
+ * `prompt.agt_1`.
+ */
+export function useDraft(key: string): [string, SetDraft, LastAttempt] {
   const place = placeOf(useSession(), key);
   const read = () => getDraft(place);
   // The build renders first screens, which needs the third argument.
   const text = useSyncExternalStore(subscribeDrafts, read, read);
   const set: SetDraft = useCallback((next) => setDraft(place, next), [place]);
-  return [text, set];
+  return [text, set, attemptOf(place, useRef(null))];
 }
 
 /**
@@ -106,15 +133,15 @@ type SetFields<T> = (next: Partial<T> | null | ((now: T) => Partial<T> | null)) 
 export function useFields<T extends Record<string, string | readonly string[]>>(
   key: string,
   empty: T,
-): [T, SetFields<T>] {
-  const [text, setText] = useDraft(key);
+): [T, SetFields<T>, LastAttempt] {
+  const [text, setText, last] = useDraft(key);
   const set: SetFields<T> = (next) =>
     setText((stored) => {
       const now = parseFields(stored, empty);
       const changes = typeof next === 'function' ? next(now) : next;
       return changes === null ? '' : JSON.stringify({ ...now, ...changes });
     });
-  return [parseFields(text, empty), set];
+  return [parseFields(text, empty), set, last];
 }
 
 function parseFields<T>(text: string, empty: T): T {

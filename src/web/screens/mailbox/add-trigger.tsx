@@ -1,6 +1,7 @@
 /** The form that adds a time trigger to a run. Its fields are a draft until the trigger is added. */
 import { type RefObject, useEffect, useRef, useState } from 'react';
 import { useAct } from '../../api/act.ts';
+import type { LastAttempt } from '../../api/act-key.ts';
 import { call } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
@@ -47,11 +48,11 @@ const kinds: { value: Kind; label: string }[] = [
 export function AddTrigger({ run, actors, onAdded }: AddTriggerProps) {
   const now = useNow();
   const online = useOnline();
-  const [fields, setFields] = useTriggerFields(run, actors);
+  const [fields, setFields, last] = useTriggerFields(run, actors);
   const { errors: found, schedule, times } = readFields(fields, now);
   // Errors are shown after the first attempt to save.
   const [attempts, setAttempts] = useState(0);
-  const add = useAddTrigger(run, () => {
+  const add = useAddTrigger(run, last, () => {
     setFields(null);
     onAdded();
   });
@@ -120,7 +121,7 @@ export function AddTrigger({ run, actors, onAdded }: AddTriggerProps) {
 }
 
 function useTriggerFields(run: RunRecord, actors: readonly string[]) {
-  const [fields, setFields] = useFields<TriggerFields>(`trigger.${run.id}`, {
+  const [fields, setFields, last] = useFields<TriggerFields>(`trigger.${run.id}`, {
     actor_id: actors[0]!,
     kind: 'once',
     at: '',
@@ -132,10 +133,10 @@ function useTriggerFields(run: RunRecord, actors: readonly string[]) {
   });
   // The actor of a draft may no longer take part.
   const actor_id = actors.includes(fields.actor_id) ? fields.actor_id : actors[0]!;
-  return [{ ...fields, actor_id }, setFields] as const;
+  return [{ ...fields, actor_id }, setFields, last] as const;
 }
 
-function useAddTrigger({ id: run_id }: RunRecord, onAdded: () => void) {
+function useAddTrigger({ id: run_id }: RunRecord, last: LastAttempt, onAdded: () => void) {
   const refetch = useRefetchTriggers(run_id);
   return useAct(
     (
@@ -149,6 +150,7 @@ function useAddTrigger({ id: run_id }: RunRecord, onAdded: () => void) {
       refetch();
       onAdded();
     },
+    last,
   );
 }
 

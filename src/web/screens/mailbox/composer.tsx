@@ -83,7 +83,7 @@ export function MailComposer({
 
 /** The draft of a message, and the mutation that sends it. */
 function useMail(run: RunRecord) {
-  const [text, setText] = useDraft(`mail.${run.id}`);
+  const [text, setText, last] = useDraft(`mail.${run.id}`);
   const queries = useQueryClient();
   const send = useAct(
     (body: { from_actor_id: string; to_actor_id: string; payload: { text: string } }, idempotency_key) =>
@@ -94,6 +94,7 @@ function useMail(run: RunRecord) {
       void queries.invalidateQueries({ queryKey: keys.run_mail(run.id) });
       void queries.invalidateQueries({ queryKey: shared_keys.run_members(run.id) });
     },
+    last,
   );
   return { text, setText, send };
 }

@@ -153,7 +153,7 @@ function Acknowledge({ message }: { message: MailRecord }) {
 /** Sends a reply, which also acknowledges the message. */
 function Reply({ message }: { message: MailRecord }) {
   const online = useOnline();
-  const [text, setText] = useDraft(`mail.reply.${message.id}`);
+  const [text, setText, last] = useDraft(`mail.reply.${message.id}`);
   const refetch = useRefetch(message);
   const send = useAct(
     (body: string, idempotency_key) => reply(message, body, idempotency_key),
@@ -161,6 +161,7 @@ function Reply({ message }: { message: MailRecord }) {
       setText(unlessSent(body));
       refetch();
     },
+    last,
   );
   const is_empty = text.trim() === '';
   const submit = () => {

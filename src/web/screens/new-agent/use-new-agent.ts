@@ -3,8 +3,7 @@ import { type UseQueryResult, useMutation, useQuery, useQueryClient } from '@tan
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { Problem, settingForRefusedPath } from '../../../core/problem.ts';
-import { useActKey } from '../../api/act-key.ts';
-import { errorMessage } from '../../api/client.ts';
+import { errorMessage, newKey } from '../../api/client.ts';
 import { defaultNode } from '../../api/default-node.ts';
 import {
   agentsQuery,
@@ -41,7 +40,7 @@ export function useNewAgent() {
   const listed_nodes = useQuery(nodesQuery);
   const nodes = listed_nodes.data ?? [];
   const { data: agents = [] } = useQuery(agentsQuery);
-  const { written, remembered, write, finish } = useStoredDraft();
+  const { written, remembered, last_attempt, write, finish } = useStoredDraft();
   const { shape: _, preset_name, ...last } = remembered;
   const linked = linked_preset === undefined ? {} : { preset: linked_preset };
   // A node may have been removed.
@@ -64,26 +63,23 @@ export function useNewAgent() {
   const repositories = listed.data?.repositories ?? [];
   const tab = shape.acp ? 'conversation' : 'output';
   usePreloadedAgent(tab);
-  const keyOf = useActKey();
-  // If the response to the first attempt was lost, the list has an agent of the suggested name. Another attempt must not suggest
-  // another one: it would create a second agent.
-  const tried = useRef({ form: '', name: '' });
   const create = useMutation({
     mutationFn: async () => {
-      const form = JSON.stringify(draft);
-      if (tried.current.form !== form) tried.current = { form, name: nameOf(draft) };
-      const result = toBody(draft, shape, tried.current.name);
+      const result = toBody(draft, shape, draft.name.trim());
       if ('problems' in result) throw new Incomplete(result.problems);
-      const agent_id = await startNew(result.body, keyOf(result.body));
-      return { agent_id, sent: draft };
+      // If the response to the first attempt was lost, the list has an agent of the suggested name. Another attempt must not suggest
+      // another one: it would create a second agent.
+      const { name, key } = last_attempt.of(result.body, () => ({ name: nameOf(draft), key: newKey() }));
+      const agent_id = await startNew({ ...result.body, name }, key);
+      return { agent_id, name, sent: draft };
     },
     onError: (error) => show(error, draft, repositories),
-    onSuccess: async ({ agent_id, sent }) => {
+    onSuccess: async ({ agent_id, name, sent }) => {
       // First: the page may be reloaded as soon as the agent's screen appears.
       const { preset: id, where, repo } = sent;
       finish({ preset: id, where, repo, node_id, shape, preset_name: preset?.name ?? id });
       // A worktree can take a while.
-      if (!isHere()) showToast(tried.current.name, 'The agent was created and is starting');
+      if (!isHere()) showToast(name, 'The agent was created and is starting');
       else await navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
       // Last, so that the agent's screen does not wait for this form, which would be rendered once more.
       void client.invalidateQueries({ queryKey: repositoriesQuery(node_id).queryKey });

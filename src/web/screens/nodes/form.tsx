@@ -1,8 +1,7 @@
 /** The dialog that registers or edits a node. The server's errors are shown at their fields. */
 import { useMutation } from '@tanstack/react-query';
 import type { FormEvent } from 'react';
-import { useActKey } from '../../api/act-key.ts';
-import { call, errorMessage } from '../../api/client.ts';
+import { call, errorMessage, newKey } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useDraft } from '../../ui/drafts.ts';
@@ -36,7 +35,7 @@ const TARGET_HINT = 'https://, the host name of the node, and the port of its in
 
 /** The fields, of which a draft holds those that the user has changed. */
 function useNodeForm(node: NodeRecord | null, id: string, onDone: (node: NodeRecord) => void) {
-  const [text, setText] = useDraft(node === null ? `node.new.${id}` : `node.edit.${node.id}`);
+  const [text, setText, last] = useDraft(node === null ? `node.new.${id}` : `node.edit.${node.id}`);
   const draft = read(text);
   const before = node === null ? { ...EMPTY, id } : toFields(node);
   const fields = { ...before, ...draft };
@@ -44,7 +43,6 @@ function useNodeForm(node: NodeRecord | null, id: string, onDone: (node: NodeRec
     const changed = pickChanged(before, { ...draft, ...next });
     setText(Object.keys(changed).length === 0 ? '' : JSON.stringify(changed));
   };
-  const keyOf = useActKey();
   const refetch = useRefetchNodes();
   const save = useMutation({
     mutationFn: () => {
@@ -54,7 +52,7 @@ function useNodeForm(node: NodeRecord | null, id: string, onDone: (node: NodeRec
         const changes = pickChanged(toBody(before), body);
         return call('updateAgentNode', { params: { node_id: node.id }, body: changes });
       }
-      return call('registerAgentNode', { body, idempotency_key: keyOf(body) });
+      return call('registerAgentNode', { body, idempotency_key: last.of(body, newKey) });
     },
     onSuccess: (saved) => {
       refetch();

@@ -2,6 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useAct } from '../../api/act.ts';
+import type { LastAttempt } from '../../api/act-key.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
@@ -45,14 +46,14 @@ export function useAddStepDialog(
 }
 
 function StepFields({ run: { id: run_id, team_id, spec }, steps, onAdded }: AddStepProps) {
-  const [fields, setFields] = useFields<Fields>(`step.${run_id}`, {
+  const [fields, setFields, last] = useFields<Fields>(`step.${run_id}`, {
     step_key: '',
     member_id: spec.members[0]!.member_id,
     depends_on: [],
     prompt: '',
   });
   const online = useOnline();
-  const add = useAddStep(run_id, team_id, (step_key) => {
+  const add = useAddStep({ run_id, team_id, last }, (step_key) => {
     setFields(null);
     onAdded(step_key);
   });
@@ -121,7 +122,10 @@ function StepFields({ run: { id: run_id, team_id, spec }, steps, onAdded }: AddS
   );
 }
 
-function useAddStep(run_id: string, team_id: string, onAdded: (step_key: string) => void) {
+function useAddStep(
+  { run_id, team_id, last }: { run_id: string; team_id: string; last: LastAttempt },
+  onAdded: (step_key: string) => void,
+) {
   const queries = useQueryClient();
   return useAct(
     (body: Fields, idempotency_key) =>
@@ -130,5 +134,6 @@ function useAddStep(run_id: string, team_id: string, onAdded: (step_key: string)
       void queries.invalidateQueries({ queryKey: keys.steps(run_id) });
       onAdded(step_key);
     },
+    last,
   );
 }

@@ -1,8 +1,9 @@
 /** The form that sends a message to a task's thread. The text is kept as a draft until it is sent. */
-import { useMutation } from '@tanstack/react-query';
 import { X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
-import { useActKey } from '../../api/act-key.ts';
+import type { SentBody } from '../../../api/route.ts';
+import type { RouteOf } from '../../../api/routes.ts';
+import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
@@ -41,41 +42,37 @@ export function Composer({
   onAnswer: (message: MessageRecord | null) => void;
   onSent: (message: MessageRecord) => void;
 }) {
-  const [text, setText] = useDraft(`task.${task.id}`);
+  const [text, setText, last] = useDraft(`task.${task.id}`);
   const [route, setRoute] = useState<MessageRoute>(
     team.spec.leader_member_id === null ? 'broadcast' : 'to_leader',
   );
   const [member, setMember] = useState('');
   const area = useRef<HTMLTextAreaElement>(null);
-  const keyOf = useActKey();
   const is_offline = !useOnline();
   const reply_to = answered?.id;
   useEffect(() => {
     if (reply_to !== undefined) area.current?.focus();
   }, [reply_to]);
 
-  const send = useMutation({
-    mutationFn: (said: { text: string; nth: number }) => {
-      const body = {
-        route,
-        text: said.text,
-        ...(route === 'to_member' && { to_actor_id: member }),
-        ...(reply_to !== undefined && { reply_to }),
-      };
+  const send = useAct(
+    (body: SentBody<RouteOf<'sendMessage'>> & { text: string }, idempotency_key) => {
       const params = { team_id: task.team_id, task_id: task.id };
-      return call('sendMessage', { params, body, idempotency_key: keyOf([said.nth, body]) });
+      return call('sendMessage', { params, body, idempotency_key });
     },
-    onSuccess: (message, said) => {
-      nth.current++;
+    (message, sent) => {
       // Keep the text if the user continued to type.
-      setText(unlessSent(said.text));
+      setText(unlessSent(sent.text));
       onSent(message);
     },
-  });
-  /** Distinguishes repeated messages with the same text. */
-  const nth = useRef(0);
+    last,
+  );
   const submit = () => {
-    if (!send.isPending && !is_offline && text.trim() !== '') send.mutate({ text, nth: nth.current });
+    if (send.isPending || is_offline || text.trim() === '') return;
+    send.mutate({
+      ...{ route, text },
+      ...(route === 'to_member' && { to_actor_id: member }),
+      ...(reply_to !== undefined && { reply_to }),
+    });
   };
   const error_message = send.error ? errorMessage(send.error) : null;
   const place = error_message === null ? null : composerFieldFor(error_message);

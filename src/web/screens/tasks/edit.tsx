@@ -1,7 +1,7 @@
 /** The dialogs that create and edit a task. The fields are kept as a draft until they are saved. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
-import { useActKey } from '../../api/act-key.ts';
+import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
@@ -37,7 +37,7 @@ export function NewTask({
 }) {
   const queries = useQueryClient();
   const preset = team_id ?? teams[0]!.id;
-  const [fields, setFields] = useFields<NewFields>('task.new', {
+  const [fields, setFields, last] = useFields<NewFields>('task.new', {
     team_id: preset,
     ...{ title: '', description: '', assignee: '' },
   });
@@ -45,19 +45,16 @@ export function NewTask({
   // Without any other field, the team of the draft is the one of another page.
   const current = isBegun(fields) ? fields.team_id : chosen;
   const team = teams.find(({ id }) => id === current) ?? teams[0]!;
-  const keyOf = useActKey();
-  const create = useMutation({
-    mutationFn: () => {
-      const body = toBody(fields);
-      const params = { team_id: team.id };
-      return call('createTask', { params, body, idempotency_key: keyOf([team.id, body]) });
-    },
-    onSuccess: (task) => {
+  const create = useAct(
+    ({ team_id, ...body }: ReturnType<typeof toBody> & { team_id: string }, idempotency_key) =>
+      call('createTask', { params: { team_id }, body, idempotency_key }),
+    (task) => {
       putTask(queries, task);
       setFields(null);
       onCreated(task);
     },
-  });
+    last,
+  );
   return (
     <Dialog open onClose={onClose} title="New task">
       <TaskForm
@@ -67,7 +64,7 @@ export function NewTask({
         error={create.error}
         busy={create.isPending}
         label={create.isPending ? 'Creating…' : 'Create task'}
-        onSubmit={() => create.mutate()}
+        onSubmit={() => create.mutate({ team_id: team.id, ...toBody(fields) })}
       >
         {teams.length > 1 && (
           <Field label="Team">

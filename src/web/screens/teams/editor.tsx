@@ -59,7 +59,7 @@ export function Editor({
   const isShown = useIsShown();
   const online = useOnline();
   const { data: nodes = [] } = useQuery(nodesQuery);
-  const [held, setHeld] = useDraft(draft);
+  const [held, setHeld, last] = useDraft(draft);
   const parsed_draft = readDraft(held);
   const version = parsed_draft?.version ?? team?.version ?? null;
   const text = parsed_draft?.text ?? begun;
@@ -109,6 +109,8 @@ export function Editor({
       if (rest === '') void navigate({ to: '/teams/$team_id', params });
       else if (!team) void navigate({ to: '/teams/$team_id/edit', params, replace: true });
     },
+    // A change of a team needs no key: it names the version.
+    team ? undefined : last,
   );
   const press = (from = version) => {
     if (save.isPending) return;

@@ -23,7 +23,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
   const navigate = useNavigate();
   const isHere = useIsHere();
   const online = useOnline();
-  const [draft, setDraft] = useDraft(`run.${team.id}`);
+  const [draft, setDraft, last] = useDraft(`run.${team.id}`);
   const [asJson, setAsJson] = useState(false);
   const text = draft || '{}';
   const { doc, fault } = parse(text);
@@ -38,6 +38,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
       if (!isHere()) return showToast(team.name, `Run ${run.number} was started`);
       void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id: team.id, run_id: run.id } });
     },
+    last,
   );
   const start = () => {
     if (doc && !act.isPending) act.mutate(doc);

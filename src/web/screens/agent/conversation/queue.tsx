@@ -3,8 +3,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
 import { memo, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { Problem } from '../../../../core/problem.ts';
-import { useActKey } from '../../../api/act-key.ts';
-import { call } from '../../../api/client.ts';
+import type { LastAttempt } from '../../../api/act-key.ts';
+import { call, newKey } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { currentPrompt } from '../../../api/turns.ts';
@@ -33,7 +33,7 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
     void queries.invalidateQueries({ queryKey: keys.prompts(agent.id) });
   }, [queries, agent.id, turns, running]);
   const [opened, setOpened] = useState<Edited>(NONE);
-  const [draft, setDraft] = useFields<Edited>(`queued.${agent.id}`, NONE);
+  const [draft, setDraft, last] = useFields<Edited>(`queued.${agent.id}`, NONE);
   const latest = useRef(draft);
   latest.current = draft;
   const { list, refocus } = useRefocus();
@@ -73,6 +73,7 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
               agent_id={agent.id}
               edited={edited}
               is_sent={is_sent}
+              last={last}
               is_opened={opened.prompt_id === edited.prompt_id}
               onText={(text) => setDraft({ ...edited, text })}
               onSaved={onSaved}
@@ -197,6 +198,7 @@ function Editor({
   agent_id,
   edited,
   is_sent,
+  last,
   is_opened,
   onText,
   onSaved,
@@ -205,6 +207,7 @@ function Editor({
   agent_id: string;
   edited: Edited;
   is_sent: boolean;
+  last: LastAttempt;
   /** The user has just opened it. Otherwise, it is a draft. */
   is_opened: boolean;
   onText: (text: string) => void;
@@ -213,14 +216,18 @@ function Editor({
 }) {
   const queries = useQueryClient();
   const id = useId();
-  const keyOf = useActKey();
   const save = useMutation({
-    mutationFn: async ({ prompt_id, text }: Edited) => {
+    mutationFn: async (edited: Edited) => {
+      const { prompt_id, text } = edited;
       const body = { content: withText(await readContent(agent_id, prompt_id), text) };
-      if (is_sent) await call('promptAgent', { params: { agent_id }, body, idempotency_key: keyOf(body) });
+      if (is_sent)
+        await call('promptAgent', { params: { agent_id }, body, idempotency_key: last.of(edited, newKey) });
       else await call('editPrompt', { params: { agent_id, prompt_id }, body });
     },
-    onSuccess: (_, saved) => onSaved(saved),
+    onSuccess: (_, saved) => {
+      last.forget(saved);
+      onSaved(saved);
+    },
     onSettled: () => queries.invalidateQueries({ queryKey: keys.prompts(agent_id) }),
   });
   return (

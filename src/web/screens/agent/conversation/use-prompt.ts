@@ -16,15 +16,14 @@ interface Sent extends Prompt {
 
 export function usePrompt(agent_id: string, onSent: () => void) {
   const queries = useQueryClient();
-  const [text, setText] = useDraft(`prompt.${agent_id}`);
+  const [text, setText, last] = useDraft(`prompt.${agent_id}`);
   // A prompt leaves the field when it is sent. If sending fails, it returns to the field, even after a reload.
   const [in_flight, setInFlight] = useDraft(`prompt.${agent_id}.on-way`);
-  // Sending the same text again after a failure reuses its key.
-  const failed = useRef<Prompt | null>(null);
-  const restore = (prompt: Prompt) => {
-    failed.current = prompt;
+  const restore = ({ text, key }: Prompt) => {
     setInFlight('');
-    setText(withPrompt(prompt.text));
+    setText(withPrompt(text));
+    // Sending it again, unchanged, reuses its key.
+    last.of(text, () => key);
   };
   /** False: another page, or this one after it was left, has restored it meanwhile. */
   const arrive = ({ key }: Prompt): boolean => {
@@ -45,7 +44,6 @@ export function usePrompt(agent_id: string, onSent: () => void) {
       if (is_urgent && turn !== prompt_id) await cancelBefore(agent_id, prompt_id, turn);
     },
     onSuccess: (_, prompt) => {
-      failed.current = null;
       if (!arrive(prompt)) setText(withoutPrompt(prompt.text));
       void queries.invalidateQueries({ queryKey: keys.prompts(agent_id) });
       onSent();
@@ -62,7 +60,7 @@ export function usePrompt(agent_id: string, onSent: () => void) {
   });
   /** `now`: cancels the turn that the user sees. */
   const send = ({ now = false } = {}) => {
-    const prompt = failed.current?.text === text ? failed.current : { text, key: newKey() };
+    const prompt: Prompt = { text, key: last.of(text, newKey) };
     setInFlight(JSON.stringify(prompt));
     setText('');
     sending.mutate({ ...prompt, is_urgent: now });

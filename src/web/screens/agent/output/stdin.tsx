@@ -8,18 +8,26 @@ import { Button } from '../../../ui/button.tsx';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
 
+interface Sending {
+  data: string;
+  eof: boolean;
+  /** The same input to another session is another request. */
+  session_id: string | null;
+}
+
 export function Stdin({ agent }: { agent: AgentRecord }) {
-  const { id: agent_id } = agent;
-  const [text, setText] = useDraft(`stdin.${agent_id}`);
+  const { id: agent_id, session_id } = agent;
+  const [text, setText, last] = useDraft(`stdin.${agent_id}`);
   const is_offline = useStreams().badge === 'disconnected';
   const send = useAct(
-    (body: { data: string; eof: boolean }, idempotency_key) =>
-      call('sendInput', { params: { agent_id }, body, idempotency_key }),
+    ({ data, eof }: Sending, idempotency_key) =>
+      call('sendInput', { params: { agent_id }, body: { data, eof }, idempotency_key }),
     (_, { data, eof }) => {
       const sent = data.slice(0, -1);
       // The user may have continued to type.
       if (!eof) setText((now) => (now.startsWith(sent) ? now.slice(sent.length) : now));
     },
+    last,
   );
   const why_not =
     agent.status !== 'running'
@@ -29,7 +37,7 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
         : null;
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (why_not === null && !send.isPending) send.mutate({ data: `${text}\n`, eof: false });
+    if (why_not === null && !send.isPending) send.mutate({ data: `${text}\n`, eof: false, session_id });
   };
   return (
     <form onSubmit={submit} className="flex flex-wrap items-center gap-2 border-line border-t px-3 py-2">
@@ -50,7 +58,7 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
         busy={send.isPending}
         disabled={why_not !== null}
         title="Closes the agent’s standard input"
-        onClick={() => send.mutate({ data: '', eof: true })}
+        onClick={() => send.mutate({ data: '', eof: true, session_id })}
       >
         Close input
       </Button>
