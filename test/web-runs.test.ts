@@ -110,6 +110,42 @@ longBrowserTest('the filter for runs that need the user finds those on older pag
   expect(errors).toEqual([]);
 });
 
+longBrowserTest(
+  'a team lists its older runs, also after newer ones were deleted, and their changes',
+  async () => {
+    const spec = { members: [{ member_id: 'dev', agent: null }], leader_member_id: 'dev' };
+    const { id: team_id } = await plane.client.call('createTeam', {
+      body: { name: 'busy', spec } as never,
+    });
+    const ids: string[] = [];
+    for (let n = 1; n <= 102; n++) {
+      const run = await plane.client.call('createRun', { params: { team_id }, body: {} });
+      ids.push(run.id);
+    }
+    const end = (at: number) => {
+      const params = { team_id, run_id: ids[at]! };
+      return plane.client.call('failRun', { params, body: { error_text: `End of ${at}` } });
+    };
+    const { page, errors } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/teams/${team_id}`);
+    const rows = page.getByRole('region', { name: 'Runs' }).locator('tr[data-row]');
+    const row = (number: number) =>
+      rows.filter({ has: page.getByRole('link', { name: `Run ${number}`, exact: true }) });
+    const older = page.getByRole('button', { name: 'Show older runs' });
+    await older.waitFor();
+    await end(101);
+    await plane.client.call('deleteRun', { params: { team_id, run_id: ids[101]! } });
+    await row(102).waitFor({ state: 'detached' });
+    await older.click();
+    await row(1).waitFor();
+    expect([await rows.count(), await older.count()]).toEqual([101, 0]);
+    await end(0);
+    await row(1).getByText('End of 0').waitFor();
+    expect(errors).toEqual([]);
+  },
+);
+
 /** Opens the page of the run as root, with its own storage. */
 async function openRun({ team_id, run_id }: { team_id: string; run_id: string }): Promise<Page> {
   const { page } = await browser.open(plane);

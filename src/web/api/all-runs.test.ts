@@ -86,3 +86,22 @@ test('a list of the runs with one status gains and loses runs as their status ch
   expect(failed()).toEqual(['e']);
   expect(ids()).toEqual(['edc', 'b']);
 });
+
+test('the list of the runs of a team has the changes of that team, on all pages that were read', () => {
+  const key = ['runs', 'tea_1', 'pages'];
+  const read = [
+    { items: [listed('d', 4), listed('c', 3)], next_cursor: '3' },
+    { items: [listed('b', 2)], next_cursor: '2' },
+  ];
+  queries.setQueryData(key, { pages: read, pageParams: [undefined, '3'] });
+  apply(record('e', 5));
+  apply(record('f', 6, { team_id: 'tea_2' }));
+  apply({ ...record('c', 3), deleted: true });
+  apply(record('b', 2, { status: 'completed' }));
+  const { pages } = queries.getQueryData<Pages>(key)!;
+  expect(pages.map(({ items }) => items.map(({ id, status }) => `${id} ${status}`))).toEqual([
+    ['e running', 'd running'],
+    ['b completed'],
+  ]);
+  expect(pages.map(({ next_cursor }) => next_cursor)).toEqual(['3', '2']);
+});

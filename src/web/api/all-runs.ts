@@ -1,6 +1,6 @@
 /**
- * The runs of all teams, newest first, in pages: all of them, or those with one status. The fleet feed keeps current those
- * that were read.
+ * Runs, newest first, in pages: those of all teams, of all teams with one status, or of one team. The fleet feed keeps current
+ * those that were read.
  */
 import { type InfiniteData, infiniteQueryOptions, type QueryClient } from '@tanstack/react-query';
 import { clientLimits } from '../../base/limits.ts';
@@ -9,7 +9,7 @@ import { runTitle } from '../../features/runs/rules/run.ts';
 import { afterFetch } from './after-fetch.ts';
 import { call, type ItemOf } from './client.ts';
 import { keys } from './keys.ts';
-import type { RunRecord, TeamRecord } from './queries.ts';
+import { type RunRecord, readRuns, type TeamRecord } from './queries.ts';
 
 export type ListedRunRecord = ItemOf<'listAllRuns'>;
 
@@ -18,6 +18,11 @@ interface RunsPage {
   next_cursor?: string | undefined;
 }
 type Pages = InfiniteData<RunsPage, string | undefined>;
+
+const in_pages = {
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: (page: RunsPage) => page.next_cursor,
+};
 
 /** Without a status: the runs with any status. */
 const runsWith = (status?: RunRecord['status']) =>
@@ -28,8 +33,7 @@ const runsWith = (status?: RunRecord['status']) =>
       const query = { limit: clientLimits.page_items_max, cursor, status };
       return (await call('listAllRuns', { query })) as RunsPage;
     },
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor,
+    ...in_pages,
     // The feed does not say that a team was renamed or deleted, or that the user left it.
     staleTime: 10_000,
     refetchOnWindowFocus: true,
@@ -37,6 +41,15 @@ const runsWith = (status?: RunRecord['status']) =>
 
 export const allRunsQuery = runsWith();
 export const runsWithQuery = (status: RunRecord['status']) => runsWith(status);
+export const teamRunsQuery = ({ id, name }: Pick<TeamRecord, 'id' | 'name'>) =>
+  infiniteQueryOptions({
+    queryKey: keys.team_runs(id),
+    queryFn: async ({ pageParam: cursor }): Promise<RunsPage> => {
+      const { items, next_cursor } = await readRuns(id, cursor);
+      return { items: items.map((run) => toListed(run, name)), next_cursor };
+    },
+    ...in_pages,
+  });
 
 export function applyToAllRuns(queries: QueryClient, { event, data }: Frame): void {
   const record = data.record as ChangedRun | undefined;
@@ -45,9 +58,13 @@ export function applyToAllRuns(queries: QueryClient, { event, data }: Frame): vo
 
 /** Puts a run that was created, changed or deleted into the lists that were read. */
 export function putListedRun(queries: QueryClient, record: ChangedRun): void {
-  for (const query of queries.getQueryCache().findAll({ queryKey: keys.all_runs })) {
+  const cache = queries.getQueryCache();
+  const team = cache.find({ queryKey: keys.team_runs(record.team_id) });
+  for (const query of [team, ...cache.findAll({ queryKey: keys.all_runs })]) {
+    if (!query) continue;
     const { queryKey } = query;
-    const status = queryKey[keys.all_runs.length] as RunRecord['status'] | undefined;
+    const status =
+      query === team ? undefined : (queryKey[keys.all_runs.length] as RunRecord['status'] | undefined);
     const change = () => {
       const pages = queries.getQueryData<Pages>(queryKey);
       if (!pages) return;

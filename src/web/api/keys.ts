@@ -30,7 +30,10 @@ export const keys = {
   elicitation: (elicitation_id: string) => ['elicitation', elicitation_id] as const,
   teams: ['teams'],
   team: (team_id: string) => ['team', team_id] as const,
+  /** The newest ones. */
   runs: (team_id: string) => ['runs', team_id] as const,
+  /** All of them, in pages. */
+  team_runs: (team_id: string) => ['runs', team_id, 'pages'] as const,
   all_runs: ['all-runs'],
   runs_with: (status: string) => ['all-runs', status] as const,
   run: (run_id: string) => ['run', run_id] as const,

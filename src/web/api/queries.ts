@@ -128,8 +128,9 @@ export const teamQuery = (team_id: string) =>
     queryFn: () => call('getTeam', { params: { team_id } }),
     ...not_streamed,
   });
-/** How many of a team's newest runs are read at a time. Each record contains the whole definition. */
-export const RUNS_READ = 100;
+/** How many runs of a team are read at a time. Each record contains the whole definition. */
+const RUNS_READ = 100;
+/** The newest runs of a team. */
 export const runsQuery = (team_id: string) =>
   queryOptions({
     queryKey: keys.runs(team_id),

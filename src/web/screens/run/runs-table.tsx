@@ -11,6 +11,7 @@ import { Ago, Duration } from '../../ui/time.tsx';
 import { useTint } from '../../ui/tint.ts';
 import { Truncated } from '../../ui/truncated.tsx';
 import { useWaitingRuns } from '../../waiting/use-waiting.ts';
+import type { Older } from './paged.ts';
 import { RunStatus } from './status.tsx';
 
 const FIRST = 100;
@@ -31,13 +32,6 @@ type ShownRun = Omit<RunRecord, 'spec' | 'input' | 'output'> & {
   title: string | null;
   team_name?: string;
 };
-
-/** Reads older runs. */
-export interface Older {
-  busy: boolean;
-  error: unknown;
-  read: () => void;
-}
 
 export function RunsTable({
   runs,

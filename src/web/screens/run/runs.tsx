@@ -12,7 +12,8 @@ import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
 import { sentenceCase, statusText } from '../../ui/status.tsx';
 import { useWaitingRuns } from '../../waiting/use-waiting.ts';
 import { matchesFilter, shownStatus } from './facts.ts';
-import { type Older, OlderRuns, RunsTable } from './runs-table.tsx';
+import { type Older, olderOf, stateOf } from './paged.ts';
+import { OlderRuns, RunsTable } from './runs-table.tsx';
 
 /** Undefined: all runs. */
 const choices = [undefined, 'needs_you', ...runStatuses] as const;
@@ -57,40 +58,13 @@ function useRuns(filter: string | undefined) {
   const older = needs_you && shown.length === waiting.size ? null : olderOf(reads);
   useReadAll(needs_you && is_read ? older : null);
   const runs: ShownRuns = { every, shown, older, is_incomplete: read.hasNextPage };
-  const failed = reads.find(({ error, isFetchNextPageError }) => error && !isFetchNextPageError);
-  return {
-    runs,
-    read: {
-      data: is_read ? every : undefined,
-      error: failed?.error ?? null,
-      isPending: reads.some(({ isPending }) => isPending),
-      dataUpdatedAt: Math.min(...reads.map(({ dataUpdatedAt }) => dataUpdatedAt)),
-      refetch: () => Promise.all(reads.map(({ refetch }) => refetch())),
-    },
-  };
+  return { runs, read: { ...stateOf(reads), data: is_read ? every : undefined } };
 }
 
 /** Keeps loading older runs until none are left or a request fails. */
 function useReadAll(older: Older | null): void {
   const read = older && !older.busy && older.error === null ? older.read : null;
   useEffect(() => read?.());
-}
-
-type PagedRead = Pick<
-  ReturnType<typeof useInfiniteQuery>,
-  'hasNextPage' | 'isFetchingNextPage' | 'isFetchNextPageError' | 'fetchNextPage' | 'error'
->;
-
-function olderOf(reads: readonly PagedRead[]): Older | null {
-  const more = reads.filter(({ hasNextPage }) => hasNextPage);
-  if (more.length === 0) return null;
-  return {
-    busy: more.some(({ isFetchingNextPage }) => isFetchingNextPage),
-    error: more.find(({ isFetchNextPageError }) => isFetchNextPageError)?.error ?? null,
-    read: () => {
-      for (const { fetchNextPage } of more) void fetchNextPage({ cancelRefetch: false });
-    },
-  };
 }
 
 export function Runs() {

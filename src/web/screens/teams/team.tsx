@@ -1,20 +1,13 @@
 /** One team: its members, steps and runs. */
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Pencil, Play, Trash } from 'lucide-react';
 import { type ComponentProps, type ReactNode, useState } from 'react';
-import { runTitle } from '../../../features/runs/rules/run.ts';
 import { useAct } from '../../api/act.ts';
+import { teamRunsQuery } from '../../api/all-runs.ts';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
-import {
-  RUNS_READ,
-  type RunRecord,
-  readRuns,
-  runsQuery,
-  type TeamRecord,
-  teamQuery,
-} from '../../api/queries.ts';
+import { type TeamRecord, teamQuery } from '../../api/queries.ts';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Deleted, isDeleted } from '../../ui/deleted.tsx';
@@ -26,6 +19,7 @@ import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { ActionError, Empty, QueryState, Stale } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
+import { olderOf, stateOf } from '../run/paged.ts';
 import { RunsTable } from '../run/runs-table.tsx';
 import { CallsHint } from './calls-hint.tsx';
 import { StartRun } from './start-run.tsx';
@@ -57,9 +51,8 @@ function TeamNotice({ error, ...stale }: { error: Error } & ComponentProps<typeo
 
 function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
   const [open, setOpen] = useState<'start' | 'delete' | null>(null);
-  const runs = useQuery(runsQuery(team.id));
-  const older = useOlder(team.id);
-  const every = [...(runs.data ?? []), ...older.runs];
+  const read = useInfiniteQuery(teamRunsQuery(team));
+  const runs = { ...stateOf([read]), data: read.data?.pages.flatMap(({ items }) => items) };
   const start = (
     <Button variant="primary" icon={<Play aria-hidden />} onClick={() => setOpen('start')}>
       Start run
@@ -92,8 +85,8 @@ function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
         <section aria-label="Runs" className="min-w-0">
           <h2 className="py-1 font-medium">Runs</h2>
           <QueryState read={runs}>
-            {() =>
-              every.length === 0 ? (
+            {(runs) =>
+              runs.length === 0 ? (
                 <Empty
                   title="No runs yet. A run is one execution of this team."
                   cli={`svc runs create ${team.name}`}
@@ -102,10 +95,7 @@ function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
                   {start}
                 </Empty>
               ) : (
-                <RunsTable
-                  runs={every.map((run) => ({ ...run, title: runTitle(run.input) }))}
-                  older={every.length >= RUNS_READ && !older.done ? older : null}
-                />
+                <RunsTable runs={runs} older={olderOf([read])} />
               )
             }
           </QueryState>
@@ -143,37 +133,6 @@ function About({ team }: { team: TeamRecord }) {
       </p>
     </>
   );
-}
-
-/** Older pages of runs. The fleet feed keeps the newest page current. */
-function useOlder(team_id: string) {
-  const [read, setRead] = useState<{ runs: RunRecord[]; cursor: string | null | undefined }>({
-    runs: [],
-    cursor: undefined,
-  });
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const { data: newest = [] } = useQuery(runsQuery(team_id));
-  const known = new Set(newest.map(({ id }) => id));
-  return {
-    runs: read.runs.filter(({ id }) => !known.has(id)),
-    done: read.cursor === null,
-    busy,
-    error,
-    read: async () => {
-      setBusy(true);
-      setError(null);
-      try {
-        const cursor = read.cursor ?? (await readRuns(team_id)).next_cursor;
-        const page = cursor ? await readRuns(team_id, cursor) : null;
-        setRead({ runs: [...read.runs, ...(page?.items ?? [])], cursor: page?.next_cursor ?? null });
-      } catch (failure) {
-        setError(failure);
-      } finally {
-        setBusy(false);
-      }
-    },
-  };
 }
 
 function MemberList({ team: { spec } }: { team: TeamRecord }) {
