@@ -8,8 +8,8 @@ import type { EventRecord } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
 
 export interface FollowOptions {
-  /** Where to start: after an event, a number of events before the newest, or at the beginning of the log. */
-  from: { after: number } | { tail: number } | 'start';
+  /** Where to start: after an event, or at the beginning of the log. */
+  from: { after: number } | 'start';
   signal: AbortSignal;
   /** Stops after several consecutive attempts without an answer, instead of retrying without limit. */
   finite?: boolean;

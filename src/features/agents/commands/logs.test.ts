@@ -68,7 +68,7 @@ test('-n reads more events if the last lines consist of many', async () => {
   args[1] = messageEvent(2, 'two\nthree ');
   const piece = args.slice(-tail).join('');
   const ran = await logs(['-n', '2'], 100, [piece, args.join('')]);
-  expect(ran.asked).toEqual([`tail=${tail}`, `tail=${tail * limits.cli_tail_growth}`]);
+  expect(ran.asked).toEqual([`after=${100 - tail}`, 'after=0']);
   const lines = ran.stdout.split('\n');
   expect(lines).toHaveLength(3);
   expect([lines[0], lines[1]!.slice(0, 12)]).toEqual(['word1 two', 'three word3 ']);
@@ -86,5 +86,28 @@ test('-n with -f continues after the last lines, within an unfinished line', asy
     },
   );
   expect(ran).toMatchObject({ code: 130, stdout: 'two goes on\n' });
-  expect(ran.asked).toEqual([`tail=${1 + limits.cli_tail_spare_events}`, 'after=2']);
+  expect(ran.asked).toEqual(['after=0', 'after=2']);
 });
+
+test.each([{ argv: [] }, { argv: ['--json'] }, { argv: ['-f', '--json'] }])(
+  '-n shows the last lines before the command started, however many events arrive while it starts: $argv',
+  async ({ argv }) => {
+    const [head, arrived] = [200, 1000];
+    const stop = new AbortController();
+    plane = await openStream(agentRecord({ last_seq: head }), [
+      (response) => {
+        const query = new URL(response.req.url!, 'http://x').searchParams;
+        const first =
+          Number(query.get('after') ?? head + arrived - Number(query.get('tail') ?? head + arrived)) + 1;
+        for (let seq = first; seq <= head + arrived; seq++) response.write(output(seq, `line ${seq}\n`));
+      },
+    ]);
+    const ran = await run(['logs', 'one', '-n', '3', ...argv], {
+      ...{ home, env: plane.env, signal: stop.signal },
+      onStdout: (text) => text.includes(`line ${head}`) && stop.abort(),
+    });
+    const shown = ran.stdout.match(/line \d+/g);
+    expect(shown?.slice(0, 3)).toEqual(['line 198', 'line 199', 'line 200']);
+    if (!argv.includes('-f')) expect(shown).toHaveLength(3);
+  },
+);

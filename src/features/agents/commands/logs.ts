@@ -33,7 +33,7 @@ export function addLogs(program: Command, context: Context): void {
       if (!options.follow && (head === 0 || tail === 0)) return;
       const in_lines = tail !== undefined && !options.events && !options.json;
       const show = in_lines ? await showLast(context, api, agent, tail, options) : new Show(io, options);
-      let from: FollowOptions['from'] = tail === undefined ? 'start' : { tail };
+      let from: FollowOptions['from'] = tail === undefined ? 'start' : lastEvents(head, tail);
       if (in_lines) from = { after: head };
       if (options.follow || !in_lines) {
         const reading = { from, signal: io.signal, finite: !options.follow };
@@ -69,7 +69,7 @@ async function showLast(
     const show = new Show(io, options);
     const last = new LastLines(lines);
     let count = 0;
-    const reading = { from: { tail }, signal: io.signal, finite: !options.follow };
+    const reading = { from: lastEvents(head, tail), signal: io.signal, finite: !options.follow };
     for await (const { seq, event } of follow(io, api, id, reading)) {
       if (event !== null) count += 1;
       if (event !== null && seq <= head) last.add(show.data(event));
@@ -80,4 +80,9 @@ async function showLast(
     await print(io, last.bytes());
     return show;
   }
+}
+
+/** Counted from the head that the command knows: with `tail`, the service would also count events that were added since. */
+function lastEvents(head: number, count: number): { after: number } {
+  return { after: Math.max(head - count, 0) };
 }
