@@ -49,6 +49,7 @@ beforeEach(async () => {
     clock,
     audit,
     feed,
+    idempotency: { storeWith: async () => {} },
     links,
     folders: () => FOLDERS,
     forgetAgents: async () => [],

@@ -43,8 +43,8 @@ export function nodeHandlers({
     listRepositories: ({ caller, params, query }) =>
       repositories.list(caller, params.node_id, query.path ?? null),
     listAgentNodes: async ({ query }) => asList(query, await registry.list(query)),
-    registerAgentNode: async ({ caller, body, warn }) => {
-      const node = await registry.register(caller, body);
+    registerAgentNode: async ({ caller, body, idempotency_key, warn }) => {
+      const node = await registry.register(caller, body, idempotency_key);
       warnOfRoot(node, warn);
       return { location: `/api/admin/agent-nodes/${node.id}`, body: node };
     },

@@ -29,7 +29,7 @@ export interface NodesNeeds {
 export const loadLinks = () => import('./links.ts');
 
 export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeeds): Promise<Feature> {
-  const { config, store, clock, log, audit, feed, key, outbox, plane_id, incarnation } = core;
+  const { config, store, clock, log, audit, feed, key, idempotency, outbox, plane_id, incarnation } = core;
   const configured = config.get('internal_grpc.bootstrap.token');
   const bootstrap = new Bootstrap({ store, clock, audit, key, configured });
   const has_mode = config.entry('internal_grpc.security.mode').origin !== 'default';
@@ -46,7 +46,7 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
       onStale: (node_id, since_ms) => markStale(agents.core, node_id, since_ms),
     });
   const registry = new Registry({
-    ...{ store, clock, audit, feed, links },
+    ...{ store, clock, audit, feed, idempotency, links },
     folders: () => core.nodes.main_folders(),
     forgetAgents: (caller, node_id) => agents.forgetting.forgetAll(caller, node_id),
   });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { silentLog } from '../../base/log.ts';
 import { Feed } from '../../events/feed.ts';
+import { IdempotencyKeys } from '../../server/idempotency.ts';
 import type { Store } from '../../store/store.ts';
 import { addAgent } from '../../store/testing.ts';
 import { outcome, TestClock } from '../../testing/accounts.ts';
@@ -60,10 +61,15 @@ function open(with_links: FakeLinks | null, folders: NodeFolders | null = FOLDER
     clock,
     audit,
     feed,
+    idempotency: openKeys(),
     links: with_links,
     folders: () => folders,
     forgetAgents: async () => [],
   });
+}
+
+function openKeys(): IdempotencyKeys {
+  return new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
 }
 
 async function bind(node_id: string): Promise<void> {
@@ -117,6 +123,24 @@ describe('registering', () => {
       },
     ]);
     expect(await published()).toEqual([{ kind: 'node', owner_id: '', record: created }]);
+  });
+
+  test('gives a repeated request the first response, also if the plane ended while it waited for the node', async () => {
+    const hash = new Uint8Array(32);
+    await openKeys().begin(root, 'k', hash);
+    const { promise: waits, resolve: markWaiting } = Promise.withResolvers<void>();
+    const { promise: end, reject: stop } = Promise.withResolvers<void>();
+    links.untilRootChecked = () => {
+      markWaiting();
+      return end;
+    };
+    const registering = outcome(registry.register(root, { ...box, default_worktree_root: '/w' }, 'k'));
+    await waits;
+    const body = await registry.get('box');
+    stop(new Error('the plane ended'));
+    expect(await registering).toBe('the plane ended');
+    const stored = { status: 201, location: '/api/admin/agent-nodes/box', body };
+    expect(await openKeys().begin(root, 'k', hash)).toEqual({ stored });
   });
 
   test('rejects a taken id or name, including the main node’s, and stores nothing', async () => {

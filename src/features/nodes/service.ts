@@ -12,6 +12,7 @@ import { isPaged, type Page, type PageRequest, page, pageOfRows, readCursor } fr
 import { problems } from '../../core/problem.ts';
 import type { Feed } from '../../events/feed.ts';
 import { isAllowedAddress, isHostName, parseTarget } from '../../link/plane/target.ts';
+import type { IdempotencyKeys } from '../../server/idempotency.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { LeftBehind } from '../agents/rules.ts';
@@ -70,6 +71,7 @@ export interface RegistryDeps {
   clock: Clock;
   audit: Audit;
   feed: Feed;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   /** Null if `internal_grpc.enabled` is not set. Nodes are then listed, but never connected. */
   links: Links | null;
   /** The current folders of the main node; null if no agents run there, so that it is not a node for users. */
@@ -187,13 +189,18 @@ export class Registry {
 
   /**
    * Waits for the check of the worktree root, if any, for up to `limits.node_answer_ms`; not for the connection. Throws
-   * `node already exists` for an id or a name that is in use.
+   * `node already exists` for an id or a name that is in use. `idempotency_key`: a repeated request gets the first response,
+   * also if the plane ended during the wait.
    */
-  register(caller: Caller, request: RegisterNode): Promise<NodeRecord> {
+  register(
+    caller: Caller,
+    request: RegisterNode,
+    idempotency_key: string | null = null,
+  ): Promise<NodeRecord> {
     return this.#queue.run(request.id, async () => {
       if (request.id === MAIN_NODE) throw problems.nodeIdReserved();
       checkTarget(request.grpc_target);
-      const { store, clock, links } = this.#deps;
+      const { store, clock, idempotency, links } = this.#deps;
       if (links === null) throw problems.internalGrpcUnavailable();
       const { id, name, grpc_target, tls_server_name, default_worktree_root } = request;
       const row = await store.write(async (tx) => {
@@ -201,7 +208,12 @@ export class Registry {
         const fields = { id, name, grpc_target, tls_server_name, default_worktree_root };
         const created = await insertNode(tx, fields, clock.now());
         await this.#audit(tx, 'node_registered', caller, id, { name, grpc_target });
-        await this.#publish(tx, this.#record(created, await countNodeAgents(tx, id)));
+        const body = this.#record(created, await countNodeAgents(tx, id));
+        if (idempotency_key !== null) {
+          const answer = { status: 201, location: `/api/admin/agent-nodes/${id}`, body };
+          await idempotency.storeWith(tx, caller, idempotency_key, answer);
+        }
+        await this.#publish(tx, body);
         tx.afterCommit(() => this.#rows.set(id, created));
         return created;
       });
