@@ -411,6 +411,19 @@ describe('lists', () => {
     expect([...first.items, ...rest.items]).toEqual(items);
     expect(rest.next_cursor).toBe(undefined);
   });
+
+  test('for all users continue at the next node if the last one of a page was deleted', async () => {
+    for (const id of ['a', 'b', 'c']) {
+      await registry.register(root, { ...box, id, name: id });
+      clock.advance(10);
+    }
+    const first = await registry.summaries({ limit: 1 });
+    const second = await registry.summaries({ limit: 2, cursor: first.next_cursor });
+    await registry.delete(root, 'b');
+    const third = await registry.summaries({ limit: 2, cursor: second.next_cursor });
+    const ids = [first, second, third].map(({ items }) => items.map(({ id }) => id));
+    expect(ids).toEqual([['main'], ['c', 'b'], ['a']]);
+  });
 });
 
 test('lists for all users say that agents cannot call the plane while the internal listener is disabled', async () => {

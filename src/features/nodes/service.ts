@@ -8,7 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
 import { MAIN_NODE } from '../../core/node.ts';
-import { isPaged, type Page, type PageRequest, page, pageOfRows, readCursor } from '../../core/page.ts';
+import { isPaged, type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { problems } from '../../core/problem.ts';
 import type { Feed } from '../../events/feed.ts';
 import { isAllowedAddress, isHostName, parseTarget } from '../../link/plane/target.ts';
@@ -139,43 +139,37 @@ export class Registry {
 
   /** Registered nodes, newest first. */
   list(request: PageRequest): Promise<Page<NodeRecord>> {
-    const paged = isPaged(request);
-    const limit = request.limit ?? limits.page_items_default;
-    const [created_at, id] = readCursor(request.cursor, 'number', 'string') ?? [];
-    const before = created_at !== undefined && id !== undefined ? { created_at, id } : undefined;
+    const { before, limit } = readRequest(request);
     return this.#deps.store.read(async (reader) => {
-      const rows = await listNodes(reader, { before, limit: paged ? limit + 1 : undefined });
+      const rows = await listNodes(reader, { before, limit: limit + 1 });
       const agents = await countAgents(reader);
-      return page(
-        rows,
-        paged ? limit : rows.length,
-        (row) => this.#record(row, agents.get(row.id) ?? 0),
-        (row) => [row.created_at, row.id],
-      );
+      return page(rows, limit, (row) => this.#record(row, agents.get(row.id) ?? 0), positionOf);
     });
   }
 
   /** The main node if agents run there, followed by the registered ones, newest first. */
   async summaries(request: PageRequest): Promise<Page<NodeSummary>> {
-    const folders = this.#deps.folders();
-    const main: Omit<NodeSummary, 'folders'> = {
+    const { before, limit } = readRequest(request);
+    const folders = before === undefined ? this.#deps.folders() : null;
+    const main: NodeSummary = {
       id: MAIN_NODE,
       name: MAIN_NODE_NAME,
       status: 'connected',
       has_default_root: true,
+      folders,
       actor_calls: this.#deps.links !== null,
     };
-    const rows = await this.#deps.store.read((reader) => listNodes(reader));
-    const all = [
-      ...(folders === null ? [] : [{ ...main, folders }]),
-      ...rows.map((row) => this.#summary(row)),
+    const rows = await this.#deps.store.read((reader) => listNodes(reader, { before, limit: limit + 1 }));
+    const nodes = [
+      ...(folders === null ? [] : [{ position: BEFORE_ALL, summary: main }]),
+      ...rows.map((row) => ({ position: row, summary: this.#summary(row) })),
     ];
-    if (request.limit === undefined && request.cursor === undefined) return { items: all };
-    const limit = request.limit ?? limits.page_items_default;
-    const [after] = readCursor(request.cursor, 'string') ?? [];
-    const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-    if (after !== undefined && from === 0) throw problems.invalidCursor();
-    return pageOfRows(all.slice(from, from + limit + 1), limit, ({ id }) => [id]);
+    return page(
+      nodes,
+      limit,
+      ({ summary }) => summary,
+      ({ position }) => positionOf(position),
+    );
   }
 
   /** Throws `node not found`, also for the main node. */
@@ -476,6 +470,24 @@ export class Registry {
       details: { node_id, ...details },
     });
   }
+}
+
+/** The position of the main node in lists. */
+const BEFORE_ALL = { created_at: Number.MAX_SAFE_INTEGER, id: MAIN_NODE };
+
+function positionOf({ created_at, id }: { created_at: number; id: string }): [number, string] {
+  return [created_at, id];
+}
+
+/** Without a page request, the limit includes all nodes. */
+function readRequest(request: PageRequest): {
+  before: { created_at: number; id: string } | undefined;
+  limit: number;
+} {
+  const [created_at, id] = readCursor(request.cursor, 'number', 'string') ?? [];
+  const before = created_at !== undefined && id !== undefined ? { created_at, id } : undefined;
+  const limit = request.limit ?? limits.page_items_default;
+  return { before, limit: isPaged(request) ? limit : Number.MAX_SAFE_INTEGER - 1 };
 }
 
 /** Rejects a target with a forbidden address. Host names are checked at every connection instead. */
