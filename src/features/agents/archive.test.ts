@@ -61,5 +61,5 @@ test('a new agent does not replace an archived one of its name', async () => {
   await archive(id);
   const created = await fixture.create({ name: 'build' }, null, ANA, { replace: true });
   expect(await fixture.get(id)).toMatchObject({ name: 'build' });
-  expect(await fixture.agents.namesakes(created, 10)).toEqual({ ids: [], count: 0 });
+  expect(await fixture.agents.namesakes(ANA, created, 10)).toEqual({ ids: [], count: 0 });
 });

@@ -20,10 +20,18 @@ test('lists other agents of the same name, but only those of the same owner', as
   await fixture.create({ name: 'b' });
   const foreign = await fixture.create({}, null, BEN);
   const second = await fixture.create();
-  expect(await fixture.agents.namesakes(second, 10)).toEqual({ ids: [first.id], count: 1 });
-  expect(await fixture.agents.namesakes(foreign, 10)).toEqual({ ids: [], count: 0 });
+  expect(await fixture.agents.namesakes(ANA, second, 10)).toEqual({ ids: [first.id], count: 1 });
+  expect(await fixture.agents.namesakes(BEN, foreign, 10)).toEqual({ ids: [], count: 0 });
   const third = await fixture.create();
-  expect(await fixture.agents.namesakes(third, 1)).toEqual({ ids: [second.id], count: 2 });
+  expect(await fixture.agents.namesakes(ANA, third, 1)).toEqual({ ids: [second.id], count: 2 });
+});
+
+test('does not report agents in a team that their owner has left', async () => {
+  const rows = await addTeam(fixture.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
+  const hidden = await fixture.create({}, null, BEN);
+  await joinTeam(fixture.store, hidden.id, rows, 'hand');
+  const created = await fixture.create({}, null, BEN);
+  expect(await fixture.agents.namesakes(BEN, created, 10)).toEqual({ ids: [], count: 0 });
 });
 
 test('a replacement deletes the owner’s agents of the same name and no others', async () => {
@@ -35,7 +43,7 @@ test('a replacement deletes the owner’s agents of the same name and no others'
   await fixture.create();
   const created = await replace();
   expect(await ids()).toEqual([created.id, foreign.id, other.id]);
-  expect(await fixture.agents.namesakes(created, 10)).toEqual({ ids: [], count: 0 });
+  expect(await fixture.agents.namesakes(ANA, created, 10)).toEqual({ ids: [], count: 0 });
   await expect(fixture.get(ended.id)).rejects.toThrow('agent not found');
 });
 
@@ -61,7 +69,7 @@ test('a replacement does not delete agents of a team’s run', async () => {
   await joinTeam(fixture.store, member.id, rows, 'hand');
   const created = await replace();
   expect(await ids()).toEqual([created.id, member.id]);
-  expect(await fixture.agents.namesakes(created, 10)).toEqual({ ids: [member.id], count: 1 });
+  expect(await fixture.agents.namesakes(ANA, created, 10)).toEqual({ ids: [member.id], count: 1 });
 });
 
 test('a repeated replacement with the same key returns the first agent', async () => {

@@ -32,8 +32,8 @@ import {
   type AgentRow,
   agentsNamed,
   findAgent,
+  findNamesakes,
   findSession,
-  idsNamed,
   listAgents,
   listSessions,
   toSession,
@@ -155,12 +155,9 @@ export class Agents {
     return [idempotency.agentId(caller, key), idFrom('agt', caller.user_id, 'create', key)];
   }
 
-  /** How many other agents of the owner have the same name, and the ids of the newest, at most `limit`. */
-  namesakes(agent: Agent, limit: number): Promise<{ ids: string[]; count: number }> {
-    return this.#core.store.read(async (reader) => {
-      const { ids, count } = await idsNamed(reader, agent.owner_id, agent.name, limit + 1);
-      return { ids: ids.filter((id) => id !== agent.id).slice(0, limit), count: count - 1 };
-    });
+  /** How many other agents of the owner have the same name and are visible to the caller, and the ids of the newest. */
+  namesakes(caller: Caller, agent: Agent, limit: number): Promise<{ ids: string[]; count: number }> {
+    return this.#core.store.read((reader) => findNamesakes(reader, agent, viewOf(caller), limit));
   }
 
   /**

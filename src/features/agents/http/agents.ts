@@ -53,7 +53,7 @@ export function agentHandlers(
           ? error
           : withAllowedPaths(error, main_folders, { workdir: body.workdir, repo: body.worktree_repo });
       });
-      const namesakes = await agents.namesakes(agent, limits.warned_ids_max);
+      const namesakes = await agents.namesakes(caller, agent, limits.warned_ids_max);
       if (namesakes.count > 0) call.setHeader('x-warning', nameWarning(namesakes));
       return { location: `/api/agents/${agent.id}`, body: agent };
     },

@@ -252,29 +252,26 @@ export async function listAgents(reader: Reader, filter: AgentFilter): Promise<A
   return (await reader.all(query)) as AgentRow[];
 }
 
-const namesakes = preparedQuery((sql, owner_id: string, name: string, num_limit: number) =>
-  sql
+/**
+ * How many other agents in the view have the same owner and exactly the same name and are not archived, and the ids of the
+ * newest, at most `limit`.
+ */
+export async function findNamesakes(
+  reader: Reader,
+  { id, owner_id, name }: Pick<Agent, 'id' | 'owner_id' | 'name'>,
+  view: View,
+  limit: number,
+): Promise<{ ids: string[]; count: number }> {
+  const query = reader.sql
     .selectFrom('agents')
-    .select('id')
     .where('owner_id', '=', owner_id)
     .where('name', '=', name)
+    .where('id', '!=', id)
     .where('archived_at', 'is', null)
-    .orderBy('num', 'desc')
-    .limit(num_limit),
-);
-const namesakeCount = preparedQuery((sql, owner_id: string, name: string) =>
-  sql
-    .selectFrom('agents')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('owner_id', '=', owner_id)
-    .where('name', '=', name)
-    .where('archived_at', 'is', null),
-);
-
-/** How many agents of a user that are not archived have exactly this name, and the ids of the newest, at most `limit`. */
-export async function idsNamed(reader: Reader, owner_id: string, name: string, limit: number) {
-  const ids = (await reader.all(namesakes(reader, owner_id, name, limit))).map(({ id }) => id);
-  return { ids, count: (await reader.get(namesakeCount(reader, owner_id, name)))!.count };
+    .where(agentInView(reader, view));
+  const newest = await reader.all(query.select('id').orderBy('num', 'desc').limit(limit));
+  const counted = await reader.get(query.select(({ fn }) => fn.countAll<number>().as('count')));
+  return { ids: newest.map((row) => row.id), count: counted!.count };
 }
 
 /** A user's agents of exactly this name, newest first. */
