@@ -38,7 +38,6 @@ export const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 export interface LaunchFile {
   version: number;
   boot_id: string;
-  created_at_ms: number;
   /** The folder of the session's cgroup; null: none. */
   cgroup: string | null;
   launch: SessionView['launch'];

@@ -128,7 +128,6 @@ export class SessionStarter {
     const file = {
       version: SESSION_VERSION,
       boot_id: host.boot_id,
-      created_at_ms: host.clock.now(),
       cgroup,
       launch: withoutSecrets(launch),
     };
