@@ -107,7 +107,7 @@ export interface Feature {
    * Warnings for the operator about settings that are valid but probably unintended. Called once the HTTP listener is open.
    */
   warnings?(): string[];
-  /** Deletes rows that are no longer needed, and resolves to their number. Runs every few minutes. */
+  /** Deletes rows that are no longer needed, or corrects them, and resolves to their number. Runs every few minutes. */
   sweep?(): Promise<number>;
   /** Runs after intents, timers and facts have stopped. */
   close?(): Promise<void>;

@@ -11,6 +11,7 @@ import { type Failure, type FailureOptions, nextFailure } from './failures.ts';
 import { limits } from './limits.ts';
 import type { FactRow } from './queries/facts.ts';
 import {
+  capTimers,
   countTimersExcept,
   deleteTimer,
   firstTimer,
@@ -114,6 +115,16 @@ export class Timers {
   ): Promise<void> {
     putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
     tx.wake('timers', null);
+  }
+
+  /**
+   * Brings forward the timers of a kind that are due later than `delay_ms_max` from now, its longest delay. They were set while
+   * the clock was ahead. Returns their refs.
+   */
+  async cap(tx: Tx, kind: TimerKind, delay_ms_max: number): Promise<string[]> {
+    const refs = await capTimers(tx, kind, this.#clock.now() + delay_ms_max);
+    if (refs.length > 0) tx.wake('timers', null);
+    return refs;
   }
 
   /** Removes the timer of this kind and ref. Idempotent. */

@@ -12,7 +12,7 @@ import { seenHandlers } from './http/seen.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { PendingRequests } from './pending.ts';
 import { Reconciler } from './reconciler.ts';
-import { restartFacts, restartTimers } from './restarts.ts';
+import { capRestarts, restartFacts, restartTimers } from './restarts.ts';
 import type { Secrets } from './secrets.ts';
 import { SeenMarks } from './seen.ts';
 import { Agents } from './service.ts';
@@ -81,6 +81,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       ...forgetting.intentHandlers(),
       ...worktreeIntents(own),
     },
+    sweep: () => capRestarts(own),
     start: async () => {
       await pending.resumeRestarts();
       await main.attach(sink);

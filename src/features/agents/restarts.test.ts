@@ -3,7 +3,7 @@ import { rfc3339 } from '../../base/clock.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import { limits } from './limits.ts';
-import { restartFacts } from './restarts.ts';
+import { capRestarts, restartFacts } from './restarts.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -19,6 +19,20 @@ test('the delay grows unless the session ran for long, by the clock of the node'
   expect(await delayOfFailure(id, 2)).toBe(2 * limits.restart_backoff_ms);
   await fixture.advanceClock(2 * limits.restart_backoff_ms);
   expect(await delayOfFailure(id, 3, limits.restart_backoff_ms_max)).toBe(limits.restart_backoff_ms);
+});
+
+test('a restart that was scheduled while the clock was ahead waits no longer than the longest delay', async () => {
+  const { id } = await fixture.create({ restart_policy: 'on_failure', start: true });
+  const ahead_ms = 100 * limits.restart_backoff_ms_max;
+  await fixture.advanceClock(ahead_ms);
+  expect(await delayOfFailure(id, 1)).toBe(limits.restart_backoff_ms);
+  await fixture.advanceClock(-ahead_ms);
+  await capRestarts(fixture.core);
+  const latest = fixture.clock.now() + limits.restart_backoff_ms_max;
+  expect((await fixture.get(id)).restart_at).toBe(rfc3339(latest));
+  expect(await capRestarts(fixture.core)).toBe(0);
+  await fixture.advanceClock(limits.restart_backoff_ms_max);
+  await fixture.until(id, 'running');
 });
 
 test('a member of a team gets no restart policy, and one from an earlier release has no effect', async () => {

@@ -97,6 +97,20 @@ export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<Timer
   };
 }
 
+/** Brings forward restarts that were scheduled while the clock was ahead, so that none waits longer than the longest delay. */
+export function capRestarts({ store, clock, timers, records }: AgentCore): Promise<number> {
+  return store.write(async (tx) => {
+    const agent_ids = await timers.cap(tx, 'agent_restart', limits.restart_backoff_ms_max);
+    for (const agent_id of agent_ids) {
+      const row = await findAgent(tx, agent_id);
+      if (!row) continue;
+      updateAgent(tx, row.num, { updated_at: clock.now() });
+      await records.publish(tx, agent_id);
+    }
+    return agent_ids.length;
+  });
+}
+
 async function mayRestart(
   core: AgentCore,
   tx: Tx,

@@ -75,6 +75,11 @@ export class Delivery {
     };
   }
 
+  /** Shortens pauses that began while the clock was ahead, so that none is longer than the longest pause. */
+  async capPauses(tx: Tx): Promise<void> {
+    await this.#deps.timers.cap(tx, 'push_retry', limits.push_backoff_ms_max);
+  }
+
   /** Aborts deliveries in progress. They continue after the next start. */
   async close(): Promise<void> {
     this.#deps.sender.close();
@@ -88,7 +93,9 @@ export class Delivery {
     if (found === null) return;
     const { device, row } = found;
     const message = JSON.parse(row.message) as PushMessage;
-    const outcome = await sender.send(device, key, message, row.expires_at - clock.now());
+    // A message of the time when the clock was ahead expires too late.
+    const ttl_ms = Math.min(row.expires_at - clock.now(), limits.push_message_ms);
+    const outcome = await sender.send(device, key, message, ttl_ms);
     // The delivery was aborted, or its result is unknown, so the intent is kept.
     if (sender.closed && outcome.kind !== 'accepted') throw new Error('the service is stopping');
     await store.write(async (tx) => {

@@ -240,7 +240,9 @@ export class Notifier {
 
   async #wasSentRecently(tx: Tx, device: { num: number }, tag: string): Promise<boolean> {
     const before = await findDeviceMessageByTag(tx, device.num, tag);
-    return before?.state === 'sent' && (before.sent_at ?? 0) > this.#clock.now() - limits.push_again_ms;
+    // The absolute difference, so that a message of the time when the clock was ahead does not silence later ones.
+    const ago_ms = Math.abs(this.#clock.now() - (before?.sent_at ?? 0));
+    return before?.state === 'sent' && ago_ms < limits.push_again_ms;
   }
 
   async #put(

@@ -480,6 +480,19 @@ describe('a failed agent', () => {
     expect(await device.untilMessages(2)).toMatchObject({ body: 'exit code 1' });
   });
 
+  test('is reported again after the clock was set back', async () => {
+    const device = await subscribe(ANA);
+    const ahead_ms = 10 * limits.push_again_ms;
+    await fixture.advanceClock(ahead_ms);
+    const id = await fails();
+    await device.untilMessages(1);
+    await settled();
+    await fixture.advanceClock(-ahead_ms);
+    const { session_id } = await fixture.agents.start(ANA, id, null);
+    fixture.node.end(session_id!, 1);
+    expect(await device.untilMessages(2)).toMatchObject({ body: 'exit code 1' });
+  });
+
   test('of a run is reported only by the run, and a success is not reported', async () => {
     const rows = await team();
     const device = await subscribe(ANA);
@@ -746,6 +759,19 @@ describe('delivery', () => {
       expect(await devicesOf(ANA)).toMatchObject([{ failures: 0, last_error: null }]);
     },
   );
+
+  test('waits no longer than the longest pause after the clock was set back', async () => {
+    const device = await subscribe(ANA);
+    device.answers.push({ status: 503 });
+    const ahead_ms = 365 * limits.push_message_ms;
+    await fixture.advanceClock(ahead_ms);
+    await fails({ name: 'one' });
+    await settled();
+    await fixture.advanceClock(-ahead_ms);
+    await fixture.push.sweep();
+    await fixture.advanceClock(limits.push_backoff_ms_max);
+    expect(await device.untilMessages(1)).toMatchObject({ title: 'one failed' });
+  });
 
   test('gives up after a day', async () => {
     const device = await subscribe(ANA);

@@ -96,9 +96,12 @@ export class Push {
     return this.#delivery.close();
   }
 
-  /** Deletes messages that are no longer needed. */
+  /** Deletes messages that are no longer needed, and returns how many. */
   sweep(): Promise<number> {
-    return this.#deps.store.write((tx) => deleteOldMessages(tx, this.#deps.clock.now()));
+    return this.#deps.store.write(async (tx) => {
+      await this.#delivery.capPauses(tx);
+      return deleteOldMessages(tx, this.#deps.clock.now());
+    });
   }
 
   /** The `applicationServerKey` for browsers. */

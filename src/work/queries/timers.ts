@@ -76,6 +76,17 @@ export async function moveTimer(
   return (await tx.run(moved)).changes > 0;
 }
 
+/** Moves the timers of a kind that are due after `due_at_max` to that time. Returns their refs. */
+export async function capTimers(tx: Tx, kind: string, due_at_max: number): Promise<string[]> {
+  const capped = tx.sql
+    .updateTable('timers')
+    .set({ due_at: due_at_max })
+    .where('kind', '=', kind)
+    .where('due_at', '>', due_at_max)
+    .returning('ref');
+  return (await tx.all(capped)).map(({ ref }) => ref);
+}
+
 const deletedTimer = preparedQuery((builder, kind: string, ref: string) =>
   builder.deleteFrom('timers').where('kind', '=', kind).where('ref', '=', ref),
 );
