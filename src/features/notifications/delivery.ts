@@ -24,6 +24,7 @@ import {
   updateMessage,
   updateSubscription,
 } from './queries.ts';
+import { closingText, findSubject, mayReceive, waitingFor } from './recipients.ts';
 import type { PushMessage } from './rules.ts';
 import type { Outcome, Sender } from './sender.ts';
 
@@ -91,8 +92,7 @@ export class Delivery {
     const key = await keys.current();
     const found = await store.write((tx) => this.#take(tx, subscription_id, message_num, key));
     if (found === null) return;
-    const { device, row } = found;
-    const message = JSON.parse(row.message) as PushMessage;
+    const { device, row, message } = found;
     // A message of the time when the clock was ahead expires too late.
     const ttl_ms = Math.min(row.expires_at - clock.now(), limits.push_message_ms);
     const outcome = await sender.send(device, key, message, ttl_ms);
@@ -113,13 +113,16 @@ export class Delivery {
     });
   }
 
-  /** The message to send now, marked as attempted; null if there is none, or if the device must not be contacted yet. */
+  /**
+   * The message to send now, marked as attempted; null if there is none, or if the device must not be contacted yet. Its user
+   * may have lost access to the subject while it waited. Then only a notification that may be on the device is replaced.
+   */
   async #take(
     tx: Tx,
     subscription_id: string,
     message_num: number,
     key: PushKeyPair,
-  ): Promise<{ device: SubscriptionRow; row: PushMessageRow } | null> {
+  ): Promise<{ device: SubscriptionRow; row: PushMessageRow; message: PushMessage } | null> {
     const now = this.#deps.clock.now();
     const device = await findSubscription(tx, subscription_id);
     const row = await findMessage(tx, message_num);
@@ -130,8 +133,18 @@ export class Delivery {
       return null;
     }
     if ((device.retry_at ?? 0) > now) return null;
-    await updateMessage(tx, row.num, { attempts: row.attempts + 1 });
-    return { device, row };
+    let message = JSON.parse(row.message) as PushMessage;
+    const subject = await findSubject(tx, message.tag);
+    if (subject === null || !mayReceive(device, subject)) {
+      if (row.attempts === 0 && row.sent_at === null) {
+        await deleteMessage(tx, row.num);
+        return null;
+      }
+      const text = closingText(device, subject, message, null);
+      message = { ...text, waiting: await waitingFor(tx, device) };
+    }
+    await updateMessage(tx, row.num, { attempts: row.attempts + 1, message: JSON.stringify(message) });
+    return { device, row, message };
   }
 
   /** Records the response of a push service in the device's row, and schedules the next attempt if necessary. */

@@ -7,7 +7,7 @@ import {
   runWaitMessage,
   signInMessage,
 } from './messages.ts';
-import { waitingTag } from './rules.ts';
+import { notificationTag } from './rules.ts';
 
 test('notifications about what waits have the tags by which open pages close them', () => {
   const device = { with_commands: false };
@@ -15,13 +15,13 @@ test('notifications about what waits have the tags by which open pages close the
   const run = { id: 'run_1', number: 1, team_id: 'team_1', team_name: 't' };
   const step = { run_id: 'run_1', step_key: 's/1', team_name: 't', member_id: 'm', question: '' };
   expect(reviewMessage({ id: 'rev_1', agent_name, tool_call: {} }, device).tag).toBe(
-    waitingTag('permission', 'rev_1'),
+    notificationTag('permission', 'rev_1'),
   );
   expect(elicitationMessage({ id: 'eli_1', agent_name, mode: 'form', message: '' }, device).tag).toBe(
-    waitingTag('elicitation', 'eli_1'),
+    notificationTag('elicitation', 'eli_1'),
   );
-  expect(questionMessage(step, device).tag).toBe(waitingTag('question', 'run_1/s/1'));
-  expect(runWaitMessage({ ...run, reason: '' }, device).tag).toBe(waitingTag('run', 'run_1'));
-  expect(signInMessage({ id: 'agt_1', name: 'a' }).tag).toBe(waitingTag('sign_in', 'agt_1'));
-  expect(runMessage({ ...run, status: 'completed' }).tag).not.toBe(waitingTag('run', 'run_1'));
+  expect(questionMessage(step, device).tag).toBe(notificationTag('question', 'run_1/s/1'));
+  expect(runWaitMessage({ ...run, reason: '' }, device).tag).toBe(notificationTag('run', 'run_1'));
+  expect(signInMessage({ id: 'agt_1', name: 'a' }).tag).toBe(notificationTag('sign_in', 'agt_1'));
+  expect(runMessage({ ...run, status: 'completed' }).tag).not.toBe(notificationTag('run', 'run_1'));
 });

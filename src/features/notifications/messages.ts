@@ -6,7 +6,7 @@
 import { escapeHidden } from '../../core/visible.ts';
 import type { RunStatus } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
-import { type PushKind, type PushMessage, waitingTag } from './rules.ts';
+import { notificationTag, type PushKind, type PushMessage } from './rules.ts';
 
 /** A message without the number of waiting requests, which differs by person. */
 export type NotificationText = Omit<PushMessage, 'waiting'>;
@@ -23,6 +23,8 @@ const reasons: Record<string, string> = {
   host_restarted: 'its host was restarted',
   session_lost: 'its session is lost',
 };
+
+const NOT_NEEDED = 'No longer needed';
 
 export function reviewMessage(
   review: { id: string; agent_name: string; tool_call: Record<string, unknown> },
@@ -41,7 +43,7 @@ export function reviewMessage(
 }
 
 export function reviewTag(review_id: string): string {
-  return waitingTag('permission', review_id);
+  return notificationTag('permission', review_id);
 }
 
 export function elicitationMessage(
@@ -60,7 +62,7 @@ export function elicitationMessage(
 }
 
 export function elicitationTag(elicitation_id: string): string {
-  return waitingTag('elicitation', elicitation_id);
+  return notificationTag('elicitation', elicitation_id);
 }
 
 export function questionMessage(
@@ -80,7 +82,7 @@ export function questionMessage(
 }
 
 export function questionTag({ run_id, step_key }: { run_id: string; step_key: string }): string {
-  return waitingTag('question', `${run_id}/${step_key}`);
+  return notificationTag('question', `${run_id}/${step_key}`);
 }
 
 export function runWaitMessage(
@@ -99,7 +101,7 @@ export function runWaitMessage(
 }
 
 export function runWaitTag(run_id: string): string {
-  return waitingTag('run', run_id);
+  return notificationTag('run', run_id);
 }
 
 export function signInMessage(agent: { id: string; name: string }): NotificationText {
@@ -113,13 +115,18 @@ export function signInMessage(agent: { id: string; name: string }): Notification
 }
 
 export function signInTag(agent_id: string): string {
-  return waitingTag('sign_in', agent_id);
+  return notificationTag('sign_in', agent_id);
 }
 
 /** The message that replaces the notification of a request once the request is closed. */
 export function closedMessage(original: PushMessage, answered_by: string | null): NotificationText {
-  const body = answered_by === null ? 'No longer needed' : `Answered by ${plain(answered_by)}`;
+  const body = answered_by === null ? NOT_NEEDED : `Answered by ${plain(answered_by)}`;
   return { ...original, kind: 'closed', body };
+}
+
+/** The message that replaces a notification whose reader must not learn more about its subject. */
+export function withheldMessage({ tag }: PushMessage): NotificationText {
+  return { kind: 'closed', tag, title: 'svc', body: NOT_NEEDED, path: '/' };
 }
 
 export function failureMessage(agent: {
@@ -134,11 +141,15 @@ export function failureMessage(agent: {
   const ended = exit_signal === null ? code : `ended by ${exit_signal}`;
   return {
     kind: 'agent_failed',
-    tag: `agent-${agent.id}`,
+    tag: failureTag(agent.id),
     title: `${plain(agent.name)} failed`,
     body: reasons[reason ?? ''] ?? (ended || 'the process failed'),
     path: `/agents/${encodeURIComponent(agent.id)}`,
   };
+}
+
+export function failureTag(agent_id: string): string {
+  return notificationTag('agent_failed', agent_id);
 }
 
 export function runMessage(run: {
@@ -150,11 +161,15 @@ export function runMessage(run: {
 }): NotificationText {
   return {
     kind: 'run_ended',
-    tag: `run-${run.id}`,
+    tag: runTag(run.id),
     title: `${plain(run.team_name)}: run ${run.number} ${run.status}`,
     body: run.status === 'completed' ? 'The result is available.' : 'Open it to see why.',
     path: runPath(run),
   };
+}
+
+export function runTag(run_id: string): string {
+  return notificationTag('run_ended', run_id);
 }
 
 function runPath({ id, team_id }: { id: string; team_id: string }): string {

@@ -6,12 +6,9 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { MAIN_NODE } from '../../core/node.ts';
-import { type Action, decide, type Owned } from '../../core/policy.ts';
-import { agentResource, reviewResource, teamResource } from '../../store/resources.ts';
-import type { Reader, Tx } from '../../store/store.ts';
+import type { Tx } from '../../store/store.ts';
 import type { Fact, FactHandlers } from '../../work/facts.ts';
 import type { Outbox } from '../../work/outbox.ts';
-import type { Role } from '../accounts/rules.ts';
 import { parseUsername } from '../actors/rules/actor.ts';
 import { findAgent } from '../agents/queries/agents.ts';
 import { findElicitation } from '../elicitations/queries.ts';
@@ -23,10 +20,10 @@ import { isRunOver } from '../runs/rules/run.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import {
-  closedMessage,
   elicitationMessage,
   elicitationTag,
   failureMessage,
+  failureTag,
   matchesKinds,
   type NotificationText,
   questionMessage,
@@ -34,13 +31,13 @@ import {
   reviewMessage,
   reviewTag,
   runMessage,
+  runTag,
   runWaitMessage,
   runWaitTag,
   signInMessage,
   signInTag,
 } from './messages.ts';
 import {
-  countWaiting,
   deleteMessage,
   findDeviceMessageByTag,
   listMessagesByTag,
@@ -49,15 +46,14 @@ import {
   type SubscriptionRow,
   trimMessages,
 } from './queries.ts';
+import { closingText, findSubject, mayReceive, waitingFor } from './recipients.ts';
 import type { PushKind, PushMessage } from './rules.ts';
 
 interface Notification {
   fact_id: number;
-  /** The action that a notified user may take. */
-  action: Action;
-  resource: Owned;
-  /** Only this user; null: everyone with the right. */
-  username: string | null;
+  tag: string;
+  /** Only this user; absent: everyone with the right. */
+  username?: string | undefined;
   buildText(device: { with_commands: boolean }): NotificationText;
 }
 
@@ -102,9 +98,8 @@ export class Notifier {
     const review = { id: row.id, agent_name: agent.name, tool_call: JSON.parse(row.tool_call) };
     await this.#notify(tx, {
       fact_id: id,
-      action: 'review.answer',
-      resource: await reviewResource(tx, row),
-      username: row.routed_to === null ? null : parseUsername(row.routed_to),
+      tag: reviewTag(row.id),
+      username: row.routed_to === null ? undefined : (parseUsername(row.routed_to) ?? undefined),
       buildText: (device) => reviewMessage(review, device),
     });
   }
@@ -115,9 +110,7 @@ export class Notifier {
     const { name } = (await findAgent(tx, row.agent_id))!;
     await this.#notify(tx, {
       fact_id: id,
-      action: 'review.answer',
-      resource: await reviewResource(tx, row),
-      username: null,
+      tag: elicitationTag(row.id),
       buildText: (device) => elicitationMessage({ ...row, agent_name: name }, device),
     });
   }
@@ -138,9 +131,7 @@ export class Notifier {
     };
     await this.#notify(tx, {
       fact_id: id,
-      action: 'team.work',
-      resource: await teamResource(tx, team),
-      username: null,
+      tag: questionTag(payload),
       buildText: (device) => questionMessage(question, device),
     });
   }
@@ -151,23 +142,18 @@ export class Notifier {
     const team = (await findTeam(tx, run.team_id))!;
     await this.#notify(tx, {
       fact_id: id,
-      action: 'team.work',
-      resource: await teamResource(tx, team),
-      username: null,
+      tag: runWaitTag(run.id),
       buildText: (device) =>
         runWaitMessage({ ...run, team_name: team.name, reason: run.error ?? '' }, device),
     });
   }
 
-  /** Only its owner and root may sign in for an agent. */
   async #signIn(tx: Tx, { id, payload }: Fact<'sign_in_required'>): Promise<void> {
     const agent = await findAgent(tx, payload.agent_id);
     if (agent?.sign_in_since !== payload.since_ms) return;
     await this.#notify(tx, {
       fact_id: id,
-      action: 'agent.drive',
-      resource: await agentResource(tx, agent),
-      username: null,
+      tag: signInTag(agent.id),
       buildText: () => signInMessage(agent),
     });
   }
@@ -180,6 +166,7 @@ export class Notifier {
     over: { answered_by: string | null } | undefined,
   ): Promise<void> {
     const answered_by = over?.answered_by ?? null;
+    const subject = await findSubject(tx, tag);
     for (const row of await listMessagesByTag(tx, tag)) {
       const original = JSON.parse(row.message) as PushMessage;
       if (original.kind === 'closed') continue;
@@ -190,7 +177,7 @@ export class Notifier {
       }
       const device = { num: row.subscription_num, id: row.subscription_id };
       await this.#put(tx, device, id, {
-        ...closedMessage(original, answered_by),
+        ...closingText(row, subject, original, answered_by),
         waiting: await waitingFor(tx, row),
       });
     }
@@ -206,9 +193,7 @@ export class Notifier {
     }
     await this.#notify(tx, {
       fact_id: id,
-      action: 'agent.read',
-      resource: await agentResource(tx, row),
-      username: null,
+      tag: failureTag(row.id),
       buildText: () => failureMessage(row),
     });
   }
@@ -219,18 +204,18 @@ export class Notifier {
     const team = (await findTeam(tx, run.team_id))!;
     await this.#notify(tx, {
       fact_id: id,
-      action: 'team.read',
-      resource: await teamResource(tx, team),
-      username: null,
+      tag: runTag(run.id),
       buildText: () => runMessage({ ...run, team_name: team.name }),
     });
   }
 
-  async #notify(tx: Tx, { fact_id, action, resource, username, buildText }: Notification): Promise<void> {
+  async #notify(tx: Tx, { fact_id, tag, username, buildText }: Notification): Promise<void> {
+    const subject = (await findSubject(tx, tag))!;
+    const { resource } = subject;
     const people = [resource.owner_id, ...(resource.human_ids ?? [])];
     for (const device of await listUserSubscriptions(tx, people)) {
-      if (username !== null && device.username !== username) continue;
-      if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
+      if (username !== undefined && device.username !== username) continue;
+      if (!mayReceive(device, subject)) continue;
       const text = buildText({ with_commands: device.with_commands === 1 });
       if (!matchesKinds(text, JSON.parse(device.kinds) as PushKind[])) continue;
       if (text.kind === 'agent_failed' && (await this.#wasSentRecently(tx, device, text.tag))) continue;
@@ -263,13 +248,4 @@ export class Notifier {
     // A push service is not a node; the lane is the device's, so that its messages stay in order.
     await this.#outbox.enqueue(tx, MAIN_NODE, id, 'push', { message_num });
   }
-}
-
-/** The number that the web UI shows. */
-export function waitingFor(
-  reader: Reader,
-  { user_id, role }: { user_id: string; role: Role },
-): Promise<number> {
-  const view = { user_id: role === 'root' ? null : user_id, limits: null };
-  return countWaiting(reader, view, limits.push_waiting_max);
 }

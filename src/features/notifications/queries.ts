@@ -11,7 +11,14 @@ import { countWaitingRuns, countWaitingSteps } from '../runs/queries/waiting.ts'
 import type { PushKind, PushSubscriptionRecord } from './rules.ts';
 
 export type SubscriptionRow = Selectable<Tables['push_subscriptions']>;
+/** A device with the name and the role of its user. */
+export type UserDevice = SubscriptionRow & { username: string; role: Role };
 export type PushMessageRow = Selectable<Tables['push_messages']>;
+/** A message with the user of its device. */
+export type AddressedMessage = PushMessageRow & { subscription_id: string } & Pick<
+    UserDevice,
+    'user_id' | 'token_id' | 'username' | 'role'
+  >;
 export type PushKeyRow = Selectable<Tables['push_keys']>;
 
 // --- the plane's key --------------------------------------------------------------------------------------------------
@@ -46,8 +53,8 @@ export async function deleteSubscription(tx: Tx, num: number): Promise<void> {
   await tx.run(tx.sql.deleteFrom('push_subscriptions').where('num', '=', num));
 }
 
-export function findSubscription(reader: Reader, id: string): Promise<SubscriptionRow | undefined> {
-  return reader.get(reader.sql.selectFrom('push_subscriptions').selectAll().where('id', '=', id));
+export function findSubscription(reader: Reader, id: string): Promise<UserDevice | undefined> {
+  return reader.get(userDevices(reader).where('push_subscriptions.id', '=', id));
 }
 
 export function subscriptionOfEndpoint(
@@ -69,17 +76,18 @@ export function listSubscriptions(
   return reader.all(query.orderBy('num', 'desc'));
 }
 
+function userDevices({ sql }: Pick<Reader, 'sql'>) {
+  return sql
+    .selectFrom('push_subscriptions')
+    .innerJoin('users', 'users.id', 'push_subscriptions.user_id')
+    .selectAll('push_subscriptions')
+    .select(['users.username', 'users.role']);
+}
+
 /** Active devices of these users, and active devices that also want notifications about other users' agents. */
-export function listUserSubscriptions(
-  reader: Reader,
-  user_ids: readonly string[],
-): Promise<(SubscriptionRow & { username: string; role: Role })[]> {
+export function listUserSubscriptions(reader: Reader, user_ids: readonly string[]): Promise<UserDevice[]> {
   return reader.all(
-    reader.sql
-      .selectFrom('push_subscriptions')
-      .innerJoin('users', 'users.id', 'push_subscriptions.user_id')
-      .selectAll('push_subscriptions')
-      .select(['users.username', 'users.role'])
+    userDevices(reader)
       .where('push_subscriptions.status', '=', 'active')
       .where((eb) =>
         eb.or([eb('push_subscriptions.user_id', 'in', user_ids), eb('push_subscriptions.of_others', '=', 1)]),
@@ -153,17 +161,15 @@ export function findDeviceMessageByTag(
   );
 }
 
-export function listMessagesByTag(
-  reader: Reader,
-  tag: string,
-): Promise<(PushMessageRow & { subscription_id: string; user_id: string; role: Role })[]> {
+export function listMessagesByTag(reader: Reader, tag: string): Promise<AddressedMessage[]> {
   return reader.all(
     reader.sql
       .selectFrom('push_messages')
       .innerJoin('push_subscriptions', 'push_subscriptions.num', 'push_messages.subscription_num')
       .innerJoin('users', 'users.id', 'push_subscriptions.user_id')
       .selectAll('push_messages')
-      .select(['push_subscriptions.id as subscription_id', 'push_subscriptions.user_id', 'users.role'])
+      .select(['push_subscriptions.id as subscription_id', 'push_subscriptions.user_id'])
+      .select(['push_subscriptions.token_id', 'users.username', 'users.role'])
       .where('push_messages.tag', '=', tag)
       .orderBy('push_messages.num'),
   );

@@ -43,16 +43,19 @@ export interface PushMessage {
   waiting: number;
 }
 
-const tagPrefixes = {
+/** What a notification is about: something that waits for a person, or something that has ended. */
+export const tagPrefixes = {
   permission: 'review-',
   elicitation: 'elicitation-',
   question: 'question-',
-  // Not the tag of the notification that a run has ended.
   run: 'run_wait-',
   sign_in: 'sign_in-',
+  agent_failed: 'agent-',
+  run_ended: 'run-',
 } as const;
+export type TagKind = keyof typeof tagPrefixes;
 
-/** The tag of notifications about something that waits for a person. Open pages close them by it. */
-export function waitingTag(kind: keyof typeof tagPrefixes, id: string): string {
+/** The tag of notifications about one subject. Open pages close those about what waits by it. */
+export function notificationTag(kind: TagKind, id: string): string {
   return tagPrefixes[kind] + id;
 }

@@ -122,6 +122,12 @@ async function memberAsks(rows: TeamRows, member_id = 'hand'): Promise<Review> {
   return question(id, acp);
 }
 
+async function leaveTeam({ team_num }: TeamRows, { user_id }: Caller): Promise<void> {
+  await fixture.store.write((tx) =>
+    tx.run(tx.sql.deleteFrom('team_humans').where('team_num', '=', team_num).where('user_id', '=', user_id)),
+  );
+}
+
 async function fails(more: { name?: string } = {}): Promise<string> {
   const { id, session_id } = await fixture.create({ start: true, name: 'migrate', ...more });
   fixture.node.end(session_id!, 137);
@@ -362,6 +368,21 @@ describe('a review', () => {
       ...{ kind: 'closed', body: 'Answered by zoe', waiting: 0 },
     });
     expect(device.heads[1]!.topic).toBe(device.heads[0]!.topic);
+  });
+
+  test('is replaced without details for those who have left the team', async () => {
+    const rows = await team();
+    const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
+    const review = await memberAsks(rows);
+    await Promise.all([anas.untilMessages(1), bens.untilMessages(1)]);
+    await settled();
+    await leaveTeam(rows, BEN);
+    await allow(review.id, ZOE);
+    expect(await anas.untilMessages(2)).toMatchObject({ title: 'a needs you', body: 'Answered by zoe' });
+    expect(await bens.untilMessages(2)).toEqual({
+      ...{ kind: 'closed', tag: `review-${review.id}`, waiting: 0 },
+      ...{ title: 'svc', body: 'No longer needed', path: '/' },
+    });
   });
 
   test('replaces its notification when it is no longer needed because its agent is deleted', async () => {
@@ -771,6 +792,27 @@ describe('delivery', () => {
     await fixture.push.sweep();
     await fixture.advanceClock(limits.push_backoff_ms_max);
     expect(await device.untilMessages(1)).toMatchObject({ title: 'one failed' });
+  });
+
+  test('tells nothing to those who have left the team when a pause ends', async () => {
+    const rows = await team();
+    const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
+    for (const device of [anas, bens]) device.answers.push({ status: 503 });
+    const review = await memberAsks(rows);
+    await settled();
+    await memberAsks(rows);
+    await settled();
+    await leaveTeam(rows, BEN);
+    await fixture.advanceClock(limits.push_backoff_ms);
+    await anas.untilMessages(2);
+    await settled();
+    // The push service may have delivered the first one, although it answered with an error.
+    expect(bens.messages).toEqual([
+      {
+        ...{ kind: 'closed', tag: `review-${review.id}`, waiting: 0 },
+        ...{ title: 'svc', body: 'No longer needed', path: '/' },
+      },
+    ]);
   });
 
   test('gives up after a day', async () => {

@@ -17,7 +17,7 @@ import { checkEndpoint } from './endpoint.ts';
 import { newPair, PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
 import { testMessage } from './messages.ts';
-import { Notifier, waitingFor } from './notifier.ts';
+import { Notifier } from './notifier.ts';
 import {
   deleteOldMessages,
   deleteSubscription,
@@ -30,6 +30,7 @@ import {
   toSubscription,
   updateSubscription,
 } from './queries.ts';
+import { waitingFor } from './recipients.ts';
 import type { PushKind, PushSubscriptionRecord } from './rules.ts';
 import { type Outcome, Sender } from './sender.ts';
 

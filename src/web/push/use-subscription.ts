@@ -1,6 +1,6 @@
 /** Keeps push notifications consistent with an open page. */
 import { useEffect, useRef } from 'react';
-import { waitingTag } from '../../features/notifications/rules.ts';
+import { notificationTag } from '../../features/notifications/rules.ts';
 import type { WaitingItem } from '../waiting/queue.ts';
 
 /** Synchronizes this device's subscription with the service, once per page. */
@@ -25,7 +25,7 @@ export function useClosedNotifications(items: readonly WaitingItem[]): void {
 }
 
 function tagOf({ kind, id }: WaitingItem): string {
-  return waitingTag(kind, id);
+  return notificationTag(kind, id);
 }
 
 async function close(tags: ReadonlySet<string>): Promise<void> {
