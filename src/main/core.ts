@@ -237,7 +237,7 @@ function openMetrics({
     per_user: settings.get('limits.streams_per_user'),
     total: settings.get('limits.streams_total'),
   });
-  const streams = new Streams({ bounds });
+  const streams = new Streams(store.wakes, { bounds });
   metrics.gauge('svc_streams_open', 'Open event streams.', () => streams.open);
   return { metrics, streams };
 }

@@ -25,7 +25,7 @@ export const limits = {
   rate_buckets_max: 10_000,
   /** A stream whose client reads nothing for this time is closed. */
   stream_stall_ms: 30_000,
-  /** Interval at which a stream checks its token. */
+  /** Interval at which a stream checks whether its caller still has access, such as after its token expired. */
   stream_recheck_ms: scaled(10_000),
   /** A gauge that takes longer to read, for example because the database is slow, has no value. */
   metric_read_ms_max: 2_000,

@@ -2,6 +2,8 @@ import { createServer, get, type IncomingMessage, request, type Server } from 'n
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { LocalWakes } from '../store/wakes.ts';
 import { Streams, type StreamsOptions } from './sse.ts';
 
 let server: Server;
@@ -26,11 +28,11 @@ afterEach(async () => {
 });
 
 async function listen(options: StreamsOptions = {}): Promise<Streams> {
-  const streams = new Streams(options);
+  const streams = new Streams(new LocalWakes(silentLog), options);
   server = createServer((req, res) => {
     const call = {
       method: req.method!,
-      caller: { user_id: req.headers['x-user']?.toString() ?? 'usr_1' },
+      caller: { user_id: req.headers['x-user']?.toString() ?? 'usr_1', token_id: 'tok_1' },
       signal: drain.signal,
       hijack: () => res,
     };

@@ -1,19 +1,20 @@
 /**
  * Serves SSE streams: writes encoded frames to a response for as long as the client reads and its token is valid. It limits
  * streams per user and in total, waits for slow readers instead of buffering, disconnects clients that read nothing, and
- * checks the token periodically. The end of the connection ends the body (there is no chunked encoding), so that one buffer
+ * checks the access of callers when it may have changed, and periodically. The end of the connection ends the body (there is no chunked encoding), so that one buffer
  * can be sent unchanged to a thousand sockets.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { problems } from '../core/problem.ts';
+import type { Wakes } from '../store/wakes.ts';
 import { limits } from './limits.ts';
 
 /** The parts of a call that a stream needs. */
 export interface StreamCall {
   method: string;
-  caller: { user_id: string };
+  caller: { user_id: string; token_id: string };
   /** Aborts when the client disconnects or the service drains. */
   signal: AbortSignal;
   /** Takes over the response. */
@@ -28,13 +29,15 @@ export interface StreamsOptions {
 }
 
 export class Streams {
+  readonly #wakes: Pick<Wakes, 'onKey'>;
   readonly #bounds: () => { per_user: number; total: number };
   readonly #stall_ms: number;
   readonly #recheck_ms: number;
   readonly #by_user = new Map<string, number>();
   #open = 0;
 
-  constructor(options: StreamsOptions = {}) {
+  constructor(wakes: Pick<Wakes, 'onKey'>, options: StreamsOptions = {}) {
+    this.#wakes = wakes;
     this.#bounds =
       options.bounds ??
       (() => ({ per_user: sharedLimits.streams_per_user, total: sharedLimits.streams_total }));
@@ -49,8 +52,8 @@ export class Streams {
   /**
    * Serves one stream to its end. `open` returns the frames. While it has none, it may pass new ones to `write` instead,
    * which returns false, and sends nothing, if the client cannot take them now. Errors before the first frame are thrown
-   * here, before any header is written. `isAuthorized` is called every `recheck_ms`, and the stream ends when it returns
-   * false. Throws a 429 or a 503 if too many streams are open.
+   * here, before any header is written. `isAuthorized` is called when the caller's token was changed or the caller has left a
+   * team, and every `recheck_ms`. The stream ends when it returns false. Throws a 429 or a 503 if too many streams are open.
    */
   async serve(
     call: StreamCall,
@@ -71,6 +74,11 @@ export class Streams {
       return true;
     };
     const frames = open(signal, write)[Symbol.asyncIterator]();
+    const check = () => void stopIfUnauthorized(isAuthorized, stop);
+    const unsubscribe = [
+      this.#wakes.onKey('tokens', call.caller.token_id, check),
+      this.#wakes.onKey('memberships', call.caller.user_id, check),
+    ];
     let recheck: NodeJS.Timeout | undefined;
     try {
       const first = await frames.next();
@@ -86,7 +94,7 @@ export class Streams {
       response.setTimeout(this.#stall_ms, () => {
         if (response.writableLength > 0) response.destroy();
       });
-      recheck = setInterval(() => void stopIfUnauthorized(isAuthorized, stop), this.#recheck_ms);
+      recheck = setInterval(check, this.#recheck_ms);
       for (let next = first; !next.done && !signal.aborted; next = await frames.next()) {
         if (!response.write(next.value) && !signal.aborted) await untilDrained(response, signal);
         // Null while an earlier response on the same connection is still being sent.
@@ -95,6 +103,7 @@ export class Streams {
       response.end();
     } finally {
       clearInterval(recheck);
+      for (const each of unsubscribe) each();
       call.signal.removeEventListener('abort', end);
       end();
       release();

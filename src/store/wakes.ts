@@ -18,6 +18,8 @@ export interface WakeKeys {
   sessions: string;
   /** A token, by its id, was changed or revoked. */
   tokens: string;
+  /** A user, by id, no longer belongs to a team. */
+  memberships: string;
   /** A run, by its number, has new events. */
   run_events: number;
   /** The thread of a task, by its number, has new messages. */

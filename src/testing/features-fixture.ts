@@ -178,7 +178,7 @@ export class FeaturesFixture {
         remoteIngest: () => null,
       },
       metrics: new Metrics(),
-      streams: new Streams(),
+      streams: new Streams(store.wakes),
       session: features.session,
       extensions: features.extensions,
       listening_url: () => '',

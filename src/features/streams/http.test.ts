@@ -16,10 +16,12 @@ let fixture: AccountsFixture;
 let server: HttpServer;
 let membership: Membership;
 let team_num: number;
+let is_live: boolean;
 
 /** `ada`, the token's user, is a human member of another user's team, whose agent she follows. */
 beforeEach(async () => {
   fixture = await AccountsFixture.open();
+  is_live = true;
   await addUser(fixture.store, { id: 'usr_1', username: 'ana' });
   await addUser(fixture.store, { id: 'usr_ada', username: 'ada' });
   ({ team_num } = await addTeam(fixture.store, 'x', specOf(['dev']), { human_ids: ['usr_ada'] }));
@@ -34,8 +36,9 @@ beforeEach(async () => {
       log: { follow: endless },
       feed: { follow: (_sees, position, signal) => endless('', position, signal) },
       membership,
-      tokens: { isLive: async () => true },
-      streams: new Streams({ recheck_ms: 20 }),
+      tokens: { isLive: async () => is_live },
+      // Only a wake can end a stream in time.
+      streams: new Streams(fixture.store.wakes, { recheck_ms: 600_000 }),
     }),
   );
 });
@@ -44,19 +47,32 @@ afterEach(async () => {
   await fixture.close();
 });
 
-test('ends the stream of a team’s agent when the human leaves the team', async () => {
-  const response = await fetch(`${server.url}/api/agents/agt_x/events`, {
-    headers: { authorization: `Bearer ${USER_TOKEN}` },
-  });
+async function follow(path: string) {
+  const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${USER_TOKEN}` } });
   const reader = response.body!.getReader();
   const first = await reader.read();
   expect(Buffer.from(first.value!).toString()).toBe('retry: 1000\n\n');
+  return reader;
+}
+
+test('ends the stream of a team’s agent as soon as the human leaves the team', async () => {
+  const reader = await follow('/api/agents/agt_x/events');
   await fixture.store.write(async (tx) => {
     await tx.run(tx.sql.deleteFrom('team_humans').where('user_id', '=', 'usr_ada'));
     await membership.changed(tx, team_num);
   });
   expect(await reader.read()).toMatchObject({ done: true });
 });
+
+test.each(['/api/agents/agt_x/events', '/api/events'])(
+  'ends the stream %s as soon as the token is revoked',
+  async (path) => {
+    const reader = await follow(path);
+    is_live = false;
+    await fixture.store.write((tx) => tx.wake('tokens', 'tok_ada'));
+    expect(await reader.read()).toMatchObject({ done: true });
+  },
+);
 
 test('only root sees what a team’s agent did once its owner has left the team or the team is deleted', async () => {
   const of_team = { owner_id: 'usr_ada', team_num, agent_id: 'agt_x' };

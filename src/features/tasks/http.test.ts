@@ -17,7 +17,7 @@ beforeEach(async () => {
   const tokens = { isLive: async () => true };
   const { tasks, messages } = fixture;
   server = await openFakeHttp(
-    taskHandlers({ tasks, messages, tokens, streams: new Streams({ recheck_ms: 20 }) }),
+    taskHandlers({ tasks, messages, tokens, streams: new Streams(fixture.store.wakes, { recheck_ms: 20 }) }),
   );
   one = `${TASKS}/${(await fixture.task()).id}`;
 });

@@ -33,6 +33,9 @@ export class Membership {
   /** Call this after a change in the transaction that creates, changes or deletes a team. */
   async changed(tx: Tx, team_num: number): Promise<void> {
     const team = await readTeam(tx, team_num);
+    for (const id of this.#teams.get(team_num)?.human_ids ?? []) {
+      if (!team?.human_ids.includes(id)) tx.wake('memberships', id);
+    }
     tx.afterCommit(() => {
       if (team) this.#teams.set(team_num, team);
       else this.#teams.delete(team_num);
