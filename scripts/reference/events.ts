@@ -20,8 +20,8 @@ const STREAMS = `## Streams
 All streams are server-sent events. \`id\` is the position, \`event\` the type, and \`data\` one line of JSON that repeats the type. To continue, send the
 last \`id\` as \`Last-Event-ID\` or \`after\`. A \`heartbeat\` (\`{"type":"heartbeat","ts":…}\`) every 30 seconds repeats the last position. The streams of
 changes send \`{type, ts, record}\`: \`record\` is the record after the change, with \`deleted: true\` if it was deleted. The \`activity\` and
-\`mail\` frames of \`GET /api/events\` have a list instead. A revoked token ends a stream at once, and so does the loss of access to the agent,
-run or task.`;
+\`mail\` frames of \`GET /api/events\` have a list instead. A revoked token ends a stream at once, and so does leaving
+the team of its agent, run or task. Any other loss of access ends it within 10 seconds.`;
 
 export function eventsPage(): string {
   const types = Object.entries(eventFields).flatMap(([type, fields]) => [

@@ -5,6 +5,7 @@
 import type { Logger } from '../base/log.ts';
 import type { Reader, Store } from '../store/store.ts';
 import type { Announced, Feed } from './feed.ts';
+import { limits } from './limits.ts';
 
 export interface AnnouncerOptions {
   store: Store;
@@ -33,14 +34,7 @@ export class Announcer {
   add(num: number): void {
     if (this.#closed) return;
     this.#changed.add(num);
-    if (this.#timer !== null) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      this.announce().catch((err: unknown) => {
-        const { log, kind } = this.#options;
-        if (!this.#closed) log.warn({ err, kind }, 'changes could not be announced');
-      });
-    }, this.#options.delay_ms).unref();
+    this.#timer ??= this.#schedule(this.#options.delay_ms);
   }
 
   /** Announces what was added since the last call. If it fails, the next call announces it. Public for tests. */
@@ -52,7 +46,7 @@ export class Announcer {
     const announced = await store
       .read((reader) => find(reader, nums))
       .catch((error: unknown) => {
-        for (const num of nums) this.add(num);
+        for (const num of nums) this.#changed.add(num);
         throw error;
       });
     feed.announce(kind, field, announced);
@@ -61,5 +55,17 @@ export class Announcer {
   close(): void {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  #schedule(delay_ms: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#timer = null;
+      this.announce().catch((err: unknown) => {
+        if (this.#closed) return;
+        const { log, kind } = this.#options;
+        log.warn({ err, kind }, 'changes could not be announced');
+        this.#timer ??= this.#schedule(limits.announce_retry_ms);
+      });
+    }, delay_ms).unref();
   }
 }

@@ -113,6 +113,8 @@ export const limits = {
   feed_trim_ms: 10 * 60 * 1000,
   /** How long the fleet feed keeps its entries. */
   feed_keep_ms: 24 * 60 * 60 * 1000,
+  /** Pause after an announcement to followers of the fleet feed failed. */
+  announce_retry_ms: 15_000,
   /** Default of `retention.bytes_total`: size of all logs together. */
   retention_bytes_total: 20 * GIB,
   /** The same default as a share of the disk, for small disks. */

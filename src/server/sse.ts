@@ -1,8 +1,8 @@
 /**
  * Serves SSE streams: writes encoded frames to a response for as long as the client reads and its token is valid. It limits
  * streams per user and in total, waits for slow readers instead of buffering, disconnects clients that read nothing, and
- * checks the access of callers when it may have changed, and periodically. The end of the connection ends the body (there is no chunked encoding), so that one buffer
- * can be sent unchanged to a thousand sockets.
+ * checks the access of callers periodically and when it may have changed. The end of the connection ends the body (there is no
+ * chunked encoding), so that one buffer can be sent unchanged to a thousand sockets.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -140,7 +140,7 @@ export class Delivery {
         await deleteMessage(tx, row.num);
         return null;
       }
-      const text = closingText(device, subject, message, null);
+      const text = closingText(device, subject, message, { sent_at: row.sent_at, answered_by: null });
       message = { ...text, waiting: await waitingFor(tx, device) };
     }
     await updateMessage(tx, row.num, { attempts: row.attempts + 1, message: JSON.stringify(message) });

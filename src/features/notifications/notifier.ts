@@ -177,7 +177,7 @@ export class Notifier {
       }
       const device = { num: row.subscription_num, id: row.subscription_id };
       await this.#put(tx, device, id, {
-        ...closingText(row, subject, original, answered_by),
+        ...closingText(row, subject, original, { sent_at: row.sent_at, answered_by }),
         waiting: await waitingFor(tx, row),
       });
     }

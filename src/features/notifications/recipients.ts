@@ -65,15 +65,15 @@ export function mayReceive(recipient: Recipient, { action, resource }: Subject):
 
 /**
  * The text that replaces a notification. It says nothing about the subject to users who have lost access to it. Once the
- * subject is deleted, nobody knows who that is, so it adds nothing to what they have read.
+ * subject is deleted, nobody knows who that is, so it adds nothing to what was certainly sent.
  */
 export function closingText(
   recipient: Recipient,
   subject: Subject | null,
   original: PushMessage,
-  answered_by: string | null,
+  { sent_at, answered_by }: { sent_at: number | null; answered_by: string | null },
 ): NotificationText {
-  if (subject === null) return closedMessage(original, null);
+  if (subject === null) return sent_at === null ? withheldMessage(original) : closedMessage(original, null);
   return mayReceive(recipient, subject) ? closedMessage(original, answered_by) : withheldMessage(original);
 }
 

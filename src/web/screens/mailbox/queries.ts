@@ -15,14 +15,14 @@ export type MailRecord = Answered<'listMail'>[number];
 /** The oldest messages come first, and there are no further pages. */
 export const INBOX_MAX = 100;
 
-/** The user's unacknowledged mail, oldest first. Read again when the fleet feed announces a change, which a slow client may miss. */
+/** The user's unacknowledged mail, oldest first. Read again when the fleet feed announces a change, and regularly: announcements are not repeated. */
 export const inboxQuery = (username: string | undefined) =>
   queryOptions({
     queryKey: keys.inbox,
     queryFn: () =>
       call('listMail', { params: { actor_id: `user:${username}` }, query: { limit: INBOX_MAX } }),
     enabled: username !== undefined,
-    refetchInterval: 60_000,
+    refetchInterval: 15_000,
     staleTime: 0,
   });
 export const mailQuery = (message_id: number) =>
