@@ -45,7 +45,7 @@ export function partsOfTheWeb(): Part[] {
   const agents = [...scripts(AGENTS), ...filesOf('worker')];
   const later = scripts(LATER).filter((path) => !agents.includes(path));
   return [
-    { name: 'first script', paths: scripts(['index.html']), budget_kb: 125, limit_kb: 124 },
+    { name: 'first script', paths: scripts(['index.html']), budget_kb: 125, limit_kb: 125 },
     { name: 'sign-in', paths: scripts(SIGN_IN), budget_kb: 130, limit_kb: 128 },
     { name: 'Agents', paths: agents, budget_kb: 230, limit_kb: 185 },
     { name: '+ dialogs', paths: later, budget_kb: 110, limit_kb: 105 },

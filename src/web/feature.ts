@@ -17,7 +17,7 @@ export interface WebFeature {
   found?: Found;
   /** Where the records of the fleet feed are cached, by the kind of the frame. */
   records?: Record<string, (record: Row) => CachedRecord>;
-  /** The queries that are read again after an announcement of the fleet feed, by the kind of its frame. */
+  /** The queries that are read again after an announcement of the fleet feed, by its kind. Its items are in the field of this name. */
   announced?: Record<string, (items: readonly Row[]) => readonly CacheKey[]>;
   /** Tabs of the settings, by the last segment of their URL. */
   settings?: Record<string, SettingsTab>;

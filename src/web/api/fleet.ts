@@ -28,16 +28,12 @@ const refetched: Record<string, readonly CacheKey[]> = {
   node: [keys.nodes, keys.agent_nodes, keys.node_measurements],
 };
 
-/** What is read again after an announcement, by the kind of its frame. Its items are in the field of the same name. */
-const announced: Record<string, (items: readonly Row[]) => readonly CacheKey[]> = Object.assign(
-  {},
-  ...features.map((feature) => feature.announced),
-);
-
 export function applyFrame(queries: QueryClient, frame: Frame): void {
   if (frame.event === 'activity') applyActivity(queries, frame.data.agents as LastEvent[]);
-  const changed = announced[frame.event]?.(frame.data[frame.event] as Row[]) ?? [];
-  for (const key of changed) readAfterFetch(queries, key);
+  for (const { announced } of features) {
+    const keys = announced?.[frame.event]?.(frame.data[frame.event] as Row[]) ?? [];
+    for (const key of keys) readAfterFetch(queries, key);
+  }
   const record = frame.data.record as Row | undefined;
   if (!record) return;
   // Before the steps: it reads their list as it was.
