@@ -72,6 +72,8 @@ export class AttackFixture {
   /** The folder for repositories of worktrees. Agents can write only to git's objects and refs in them. */
   readonly repos: string;
   readonly home: string;
+  /** A folder for repositories in the home directory, which a sandbox hides. */
+  readonly home_repos: string;
   readonly user: RunAs | null;
   readonly alice: Client;
   readonly bob: Client;
@@ -88,6 +90,7 @@ export class AttackFixture {
     this.work = (parts.node ?? parts.plane).work;
     this.repos = parts.repos;
     this.home = parts.home;
+    this.home_repos = homeRepos(parts.home);
     this.user = parts.user;
     this.alice = parts.alice;
     this.bob = parts.bob;
@@ -110,10 +113,11 @@ export class AttackFixture {
         return join(base, name);
       }),
     )) as [string, string, string, string];
+    await mkdir(homeRepos(home), { mode: 0o755 });
     const confined = {
       HOME: home,
       RUNTIME_DIRECTORY: runtime,
-      SVC_WORKTREE_REPO_ROOTS: repos,
+      SVC_WORKTREE_REPO_ROOTS: `${repos},${homeRepos(home)}`,
       ...(mode.sandbox && { SVC_AGENTS_SANDBOX: 'bwrap' }),
       ...(mode.run_as && { SVC_AGENTS_RUN_AS: 'nobody' }),
       SVC_WORKTREE_DEFAULT_ROOT: worktrees,
@@ -194,6 +198,10 @@ export class AttackFixture {
     await this.plane.close();
     await rm(this.#base, { recursive: true, force: true, maxRetries: 5 });
   }
+}
+
+function homeRepos(home: string): string {
+  return join(home, 'code');
 }
 
 async function addUser(plane: TestPlane, username: string): Promise<Client> {

@@ -44,6 +44,13 @@ describe.each(modes)('with $name', (mode) => {
     return repo;
   }
 
+  /** In a folder that no agent sees, unless it works in a worktree of this repository. */
+  function hiddenRepository(name: string): string {
+    const repo = makeRepository(join(fixture.home_repos, name), { 'private.txt': PRIVATE });
+    fixture.own(repo);
+    return repo;
+  }
+
   /** Starts an agent in its own worktree. */
   function inWorktree(client: Client, repo: string, command: string): Promise<Agent> {
     return client.call('createAgent', {
@@ -252,6 +259,63 @@ describe.each(modes)('with $name', (mode) => {
     const cli = await run(['agents', 'changes', worker.id], { home, env });
     expect(cli.code).not.toBe(0);
     expect(cli.stderr).toContain('does not have the commit that the worktree was made from');
+  });
+
+  attack(`a .git that names a repository outside of the sandbox shows nothing of it${note}`, async () => {
+    const repo = hiddenRepository('named');
+    const folder = await fixture.folder('named');
+    await fixture.run(`echo 'gitdir: ${repo}/.git' >.git`, { workdir: folder });
+    const agent = await fixture.start('true', { workdir: folder });
+    await fixture.plane.finished(agent.id);
+    const changes = fixture.alice.call('getChanges', { params: { agent_id: agent.id } });
+    expect(JSON.stringify(await changes.catch(String))).not.toContain('private.txt');
+    const change = fixture.alice.call('getChange', {
+      params: { agent_id: agent.id, path: 'private.txt' },
+    });
+    expect(JSON.stringify(await change.catch(String))).not.toContain(PRIVATE);
+  });
+
+  attack(`a filter that runs in a folder worker reads no other repository${note}`, async () => {
+    const repo = hiddenRepository('others');
+    const folder = await fixture.folder('filtering');
+    const payload = `#!/bin/sh\n{ echo ran; cat ${repo}/private.txt; } >${folder}/fifo 2>&1\ncat\n`;
+    writeFileSync(join(folder, 'payload.sh'), payload, { mode: 0o755 });
+    // Git checks the configuration for filters before it runs, and the agent changes it in between.
+    const agent = await fixture.start(
+      `git init --quiet && git config user.name x && git config user.email x@example.com && mkfifo fifo &&
+      echo one >a.txt && git add a.txt && git commit --quiet --message x && echo '* filter=x' >.gitattributes && echo two >a.txt &&
+      cp .git/config armed && git config --file armed filter.x.clean ${folder}/payload.sh &&
+      exec perl -e 'use Fcntl; $| = 1; sysopen(my $fifo, "fifo", O_RDWR | O_NONBLOCK); print "swapping\n";
+        until (-e "stop") {
+          syscall(${EXCHANGE}, -100, my $one = ".git/config", -100, my $other = "armed", 2);
+          print $text if sysread($fifo, $text, 4096); select(undef, undef, undef, 0.003 + rand(0.01));
+        }'`,
+      { workdir: folder },
+    );
+    await untilPrinted(agent, 'swapping');
+    let output = '';
+    for (let n = 0; n < raceAttempts(120) && output.split('ran\n').length < 4; n++) {
+      await fixture.alice.call('getChanges', { params: { agent_id: agent.id } }).catch(() => null);
+      await fixture.alice.call('listRepositories', { params: { node_id: fixture.node_id } });
+      output = await fixture.outputOf(agent.id);
+    }
+    writeFileSync(join(folder, 'stop'), '');
+    await fixture.plane.finished(agent.id);
+    expect(await fixture.outputOf(agent.id)).not.toContain(PRIVATE);
+  });
+
+  attack(`repositories that the sandbox hides are listed, and agents work in them${note}`, async () => {
+    const repo = hiddenRepository('usable');
+    const { repositories } = await fixture.bob.call('listRepositories', {
+      params: { node_id: fixture.node_id },
+    });
+    expect(repositories).toContainEqual(
+      expect.objectContaining({ path: repo, branch: 'main', dirty: false }),
+    );
+    const bob = await inWorktree(fixture.bob, repo, 'git log --oneline && echo two >private.txt');
+    expect(await fixture.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
+    const { files } = await fixture.bob.call('getChanges', { params: { agent_id: bob.id } });
+    expect(files.map(({ path }) => path)).toEqual(['private.txt']);
   });
 
   attack(`marks in the index of a worktree hide no change${note}`, async () => {

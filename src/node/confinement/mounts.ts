@@ -95,6 +95,11 @@ export function readOnly(mount: Mount): Mount {
   return mount.kind === 'write' ? { ...mount, kind: 'read_only' } : mount;
 }
 
+/** The same mount, but empty if agents could write to it. */
+export function withoutContent(mount: Mount): Mount {
+  return mount.kind === 'write' ? { ...mount, kind: 'empty' } : mount;
+}
+
 /** Mounts for the paths that exist, at their real paths, or with `named` at the given paths. */
 export async function mountsOf(paths: readonly string[], kind: MountKind, named = false): Promise<Mount[]> {
   const found = await Promise.all(paths.map((path) => realpath(path).catch(() => null)));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openTestNode } from '../../testing/local-node.ts';
 import { directExec, type Exec } from '../processes/exec.ts';
-import { Sandbox } from './sandbox.ts';
+import { type FolderView, Sandbox } from './sandbox.ts';
 
 let root: string;
 beforeEach(async () => {
@@ -149,6 +149,28 @@ test('gives a read-only program no writable folder and no network', async () => 
   expect(argv).not.toContain('--bind');
 });
 
+test('shows repositories only where agents cannot write', async () => {
+  await mkdir(join(root, 'repos'));
+  const [safe, repos] = [join(root, 'safe'), join(root, 'repos')];
+  const sandbox = make({ repo_roots: () => [repos] });
+  const argvOf = async (view: FolderView) => {
+    const { argv, release } = await sandbox.folders(view);
+    await release();
+    return argv;
+  };
+  const argv = await argvOf({ kind: 'repositories', path: join(repos, 'r') });
+  position(argv, '--ro-bind', repos, repos);
+  position(argv, '--tmpfs', safe);
+  expect(argv).not.toContain('--bind');
+  for (const view of [
+    { kind: 'programs' },
+    ...(['read', 'checkout'] as const).map((kind) => ({ kind, workdir: safe })),
+    { kind: 'records', common_dir: null, workdir: null },
+  ] satisfies FolderView[]) {
+    expect(await argvOf(view), view.kind).not.toContain(repos);
+  }
+});
+
 test('rejects agents with the reason if a sandbox is not possible', async () => {
   const refused: [Partial<ConstructorParameters<typeof Sandbox>[0]>, string][] = [
     [{ bwrap: null }, 'bwrap was not found: install bubblewrap'],
@@ -231,7 +253,7 @@ test('shows no repositories in place of worktrees', async () => {
     worktree_roots: () => [join(root, 'trees')],
     repo_roots: () => ['repos', 'trees'].map((n) => join(root, n)),
   };
-  const { argv, release } = await make(roots).folders({ kind: 'read', workdir: join(root, 'safe') });
+  const { argv, release } = await make(roots).folders({ kind: 'repositories', path: join(root, 'repos/r') });
   await release();
   position(argv, '--ro-bind', join(root, 'repos'), join(root, 'repos'));
   position(argv, '--tmpfs', join(root, 'trees'));

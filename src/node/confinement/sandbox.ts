@@ -27,6 +27,7 @@ import {
   mountsOf,
   PROCESSES,
   readOnly,
+  withoutContent,
 } from './mounts.ts';
 import type { SandboxOptions } from './options.ts';
 import { repositoryMounts, wholeRepository } from './repository-view.ts';
@@ -44,17 +45,22 @@ export interface AgentView extends AgentIdentity {
 }
 
 /**
- * What a program of the service sees besides the machine when it works in agents' folders. It has no network.
+ * What a program of the service sees besides the machine when it works in agents' folders. It has no network. An agent
+ * can get git to run programs in its folder, and these could write what they see into a FIFO there. So a view with such
+ * a folder contains nothing that the agent does not see, or git runs nothing in it that a repository configures.
  *
  * - `read`: reads one folder and its repository.
  * - `checkout`: writes to one folder as its agent would.
  * - `records`: creates and removes worktrees of a repository. Nothing that the repository configures may run there.
  * - `programs`: runs programs as agents would, to get their versions. They have no input.
+ * - `repositories`: reads all repositories that agents cannot configure, among them the one at `path`. The folders that
+ *   agents write to are empty.
  */
 export type FolderView =
   | { kind: 'programs' }
   | { kind: 'read' | 'checkout'; workdir: string }
-  | { kind: 'records'; common_dir: string | null; workdir: string | null };
+  | { kind: 'records'; common_dir: string | null; workdir: string | null }
+  | { kind: 'repositories'; path: string };
 
 /** The argv in front of a command, and what the command's first program must check before it does anything else. */
 export interface Confinement {
@@ -200,21 +206,15 @@ export class Sandbox {
    * `agent`. Call `check` first, and `release` afterwards.
    */
   async folders(view: FolderView): Promise<Confinement> {
-    const safe = this.#options.writable();
-    const repos = outermost([...safe, ...this.#options.repo_roots()]).filter((path) => !safe.includes(path));
-    // A mount over a hidden folder would uncover other agents' worktrees.
-    const made = await realRoots([this.#options.data_dir, ...(await this.#options.worktree_roots())]);
-    const shown = (await mountsOf(await this.#machine.unredirectable(repos), 'read_only')).filter(
-      ({ path }) => !made.some((root) => isInside(root, path)),
-    );
     const own = [
       ...(await this.#machine.mounts({ pid_namespace: this.#pid_namespace })),
-      ...shown,
       ...(await mountsOf([getCompileCacheDir() ?? []].flat(), 'read_only')),
     ];
     return this.#confine(
       async (hold) => {
         if (view.kind === 'programs') return own.map(readOnly);
+        if (view.kind === 'repositories')
+          return [...own.map(withoutContent), ...(await this.#repositories())];
         if (view.kind === 'records') {
           const records =
             view.common_dir === null ? [] : await wholeRepository((await hold(view.common_dir)).path);
@@ -238,6 +238,22 @@ export class Sandbox {
         command: view.kind === 'programs' ? NO_INPUT : [],
       },
     );
+  }
+
+  /** The real paths of the folders that all agents can write to. */
+  writable(): Promise<string[]> {
+    return realRoots(this.#options.writable());
+  }
+
+  /** The folders of repositories that agents cannot configure. */
+  async #repositories(): Promise<Mount[]> {
+    const { data_dir, repo_roots, worktree_roots } = this.#options;
+    const open = this.#options.writable();
+    const repos = outermost([...open, ...repo_roots()]).filter((path) => !open.includes(path));
+    const mounts = await mountsOf(await this.#machine.unredirectable(repos), 'read_only');
+    // A mount over a hidden folder would uncover other agents' worktrees.
+    const hidden = await realRoots([data_dir, ...(await worktree_roots())]);
+    return mounts.filter(({ path }) => !hidden.some((root) => isInside(root, path)));
   }
 
   /** The argv of bubblewrap itself. Call `problem` first. */

@@ -15,6 +15,7 @@ import type {
   Folders,
   FoundFiles,
   FoundRepositories,
+  FoundRepository,
   QueueOwner,
   RepositoriesRequest,
   ResolvedWorkdir,
@@ -187,24 +188,56 @@ class MachineFolders implements LocalFolders {
     return this.#share(`repositories ${JSON.stringify(first)}`, async () => {
       const { safe_paths, repo_roots } = this.#options;
       const hidden = await realRoots(await this.#worktreeRoots());
-      const isHidden = (path: string) => hidden.some((folder) => isInside(folder, path));
+      const isHidden = (path: string) => isInsideAny(hidden, path);
       const allowed = new Set(await realRoots([...safe_paths(), ...repo_roots()]));
       const roots = [...allowed].filter((root) => !isHidden(root));
-      const [workdir] = await existing(roots);
-      if (workdir === undefined) return { roots, repositories: [], truncated: false };
-      // A job that may read one of these folders may read all of them.
-      const found = await this.#views.run({ owner: owner ?? workdir, resource: workdir }, () =>
-        this.#run({ kind: 'read', workdir }, 'repositories', {
-          roots,
-          hidden,
-          first: first.slice(0, sharedLimits.used_repositories_max),
-        }),
+      const found = await Promise.all(
+        (await this.#searches(roots, hidden)).map(({ view, ...folders }) =>
+          this.#inTurns(this.#views, owner)(view, 'repositories', {
+            ...folders,
+            first: first.slice(0, sharedLimits.used_repositories_max),
+          }),
+        ),
       );
-      const repositories = found.repositories.filter(
-        ({ path }) => roots.some((root) => isInside(root, path)) && !isHidden(path),
-      );
-      return { roots, repositories, truncated: found.truncated };
+      const rank = new Map(first.map((path, n) => [path, n]));
+      const rankOf = ({ path }: FoundRepository) => rank.get(path) ?? first.length;
+      const repositories = found
+        .flatMap((one) => one.repositories)
+        .filter(({ path }) => isInsideAny(roots, path) && !isHidden(path))
+        .sort((a, b) => rankOf(a) - rankOf(b));
+      const max = sharedLimits.found_repositories_max;
+      const truncated = repositories.length > max || found.some((one) => one.truncated);
+      return { roots, repositories: repositories.slice(0, max), truncated };
     });
+  }
+
+  /**
+   * The searches for repositories below these roots. In a sandbox, those that agents can configure are examined where
+   * others are not visible.
+   */
+  async #searches(
+    roots: readonly string[],
+    hidden: readonly string[],
+  ): Promise<{ view: FolderView; roots: string[]; hidden: readonly string[] }[]> {
+    const writable = (await this.#sandbox?.writable()) ?? roots;
+    const below = writable.filter((folder) => isInsideAny(roots, folder) && !isInsideAny(hidden, folder));
+    const open = await existing([
+      ...new Set([...roots.filter((root) => isInsideAny(writable, root)), ...below]),
+    ]);
+    const closed = await existing(roots.filter((root) => !isInsideAny(writable, root)));
+    const [[workdir], [path]] = [open, closed];
+    return [
+      ...(workdir === undefined ? [] : [{ view: { kind: 'read' as const, workdir }, roots: open, hidden }]),
+      ...(path === undefined
+        ? []
+        : [
+            {
+              view: { kind: 'repositories' as const, path },
+              roots: closed,
+              hidden: [...hidden, ...writable],
+            },
+          ]),
+    ];
   }
 
   async close(): Promise<void> {
@@ -262,10 +295,18 @@ class MachineFolders implements LocalFolders {
     };
   }
 
+  /** The view in which git may open a repository (its real path). */
+  async #viewOf(path: string): Promise<FolderView> {
+    const open = await this.#sandbox?.writable();
+    const is_open = !open || isInsideAny([...open, ...(await realRoots(await this.#worktreeRoots()))], path);
+    return is_open ? { kind: 'read', workdir: path } : { kind: 'repositories', path };
+  }
+
   #worktrees(turns: FairQueue, owner: string | undefined): WorktreeOptions {
     const { data_dir, run_as, roots, safe_paths, worktree_root } = this.#options;
     return {
       run: this.#inTurns(turns, owner),
+      viewOf: (path) => this.#viewOf(path),
       run_as,
       sandboxed: this.#sandbox !== null,
       inRepository: (resource, work) => this.#repositories.run({ owner: owner ?? resource, resource }, work),
@@ -327,7 +368,12 @@ async function existing(folders: readonly string[]): Promise<string[]> {
   return folders.filter((_, n) => found[n]?.isDirectory());
 }
 
+function isInsideAny(folders: readonly string[], path: string): boolean {
+  return folders.some((folder) => isInside(folder, path));
+}
+
 function placeOf(view: FolderView): string | null {
   if (view.kind === 'programs') return null;
+  if (view.kind === 'repositories') return view.path;
   return view.kind === 'records' ? (view.common_dir ?? view.workdir) : view.workdir;
 }

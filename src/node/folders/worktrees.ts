@@ -11,6 +11,7 @@ import type { Worktree, WorktreeRemoval, WorktreeRequest } from '../../core/node
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import { holdFolder } from '../confinement/held-folder.ts';
 import type { RunAs } from '../confinement/run-as.ts';
+import type { FolderView } from '../confinement/sandbox.ts';
 import { limits } from '../limits.ts';
 import { requireEmpty } from './jobs.ts';
 import {
@@ -32,6 +33,8 @@ const MAIN_WORKTREE = 'it is the main worktree of its repository';
 
 export interface WorktreeOptions {
   run: RunJob;
+  /** The view in which git may open a repository (its real path). */
+  viewOf: (path: string) => Promise<FolderView>;
   run_as: RunAs | null;
   /** Agents run in a sandbox. Below `worktree_roots`, each of them sees only its own folder. */
   sandboxed: boolean;
@@ -134,7 +137,7 @@ async function locateTarget(
  */
 export async function checkRepository(options: WorktreeOptions, repo: string): Promise<string> {
   const { path } = await locateRepository(options, repo);
-  await options.run({ kind: 'read', workdir: path }, 'commitOf', { path, ref: null });
+  await options.run(await options.viewOf(path), 'commitOf', { path, ref: null });
   return path;
 }
 
@@ -149,7 +152,7 @@ async function locateRepository(options: WorktreeOptions, path: string): Promise
 
 /** Finds a repository and checks the answer of the job, which is trusted no more than the repository. */
 async function openRepository(options: WorktreeOptions, path: string): Promise<Repository> {
-  const { common_dir } = await options.run({ kind: 'read', workdir: path }, 'openRepository', { path });
+  const { common_dir } = await options.run(await options.viewOf(path), 'openRepository', { path });
   const roots = await options.repo_roots();
   const real = await realpath(common_dir).catch(() => null);
   const is_allowed =
@@ -273,7 +276,7 @@ async function addWorktree(
   if (is_complete) return answer(known_base);
   const { path } = repository;
   const commit =
-    branch_commit ?? (await run({ kind: 'read', workdir: path }, 'commitOf', { path, ref: request.ref }));
+    branch_commit ?? (await run(await options.viewOf(path), 'commitOf', { path, ref: request.ref }));
   const start = { commit, new_branch: branch_commit === null };
   const base = start.new_branch ? commit : known_base;
 
