@@ -33,6 +33,16 @@ export const limits = {
   ingest_read_bytes: 1 * MIB,
   /** The same for agents that speak ACP. */
   acp_read_bytes: 128 * KIB,
+  /** A transaction over messages of an ACP agent ends when handling them has taken this long. */
+  acp_transaction_ms: 16,
+  /** Messages of an ACP agent in one transaction. */
+  acp_transaction_messages_max: 2_000,
+  /** Messages of an ACP agent are costly if fewer than this took all the time of a transaction. */
+  acp_costly_messages_max: 100,
+  /** How long agents with costly messages pause after each of these transactions, as a multiple of the time that it took. */
+  acp_pause_factor: 2,
+  /** Longest of these pauses. */
+  acp_pause_ms_max: 1_000,
   /** Longest line that can be an ACP message. */
   acp_frame_bytes_max: 32 * MIB,
   /** Memory for the unfinished lines of all sessions together. */

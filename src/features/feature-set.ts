@@ -111,7 +111,8 @@ export class FeatureSet {
       for (const hook of this.#hooks('onStdinWritten')) await hook(...args);
     },
     onFrames: async (batch) => {
-      for (const hook of this.#hooks('onFrames')) await hook(batch);
+      const [hook] = this.#hooks('onFrames');
+      return hook ? hook(batch) : batch.pieces.length;
     },
     awaitsAnswer: async (...args) => {
       for (const hook of this.#hooks('awaitsAnswer')) if (await hook(...args)) return true;

@@ -11,8 +11,8 @@ import type { Config } from '../core/config.ts';
 import type { Node } from '../core/node.ts';
 import type { Exit } from '../core/session.ts';
 import type { Feed } from '../events/feed.ts';
+import type { FrameBatch } from '../events/ingest/frame-batch.ts';
 import type { Ingest } from '../events/ingest/ingest.ts';
-import type { FrameBatch } from '../events/ingest/source.ts';
 import type { EventLog } from '../events/log.ts';
 import type { Handlers, ResourceChecks } from '../server/call.ts';
 import type { IdempotencyKeys } from '../server/idempotency.ts';
@@ -148,8 +148,8 @@ export interface SessionHooks {
   onExit(tx: Tx, session_id: string, exit: Exit): Promise<void>;
   /** Called when the node has written this many bytes of the session's stdin, counted from the beginning. */
   onStdinWritten(session_id: string, length: number): Promise<void>;
-  /** Commits output of an ACP session. Exactly one feature implements this hook. */
-  onFrames(batch: FrameBatch): Promise<void>;
+  /** Commits output of an ACP session, as `frames` of `IngestOptions`. Exactly one feature implements this hook. */
+  onFrames(batch: FrameBatch): Promise<number>;
   /** Whether the session's agent is waiting for a person's answer. */
   awaitsAnswer(reader: Reader, agent_num: number, session_num: number): Promise<boolean>;
 }

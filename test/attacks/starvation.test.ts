@@ -146,3 +146,35 @@ test("worktrees that Alice queues in a shared repository do not delay Bob's", as
   expect(waiting).toBeGreaterThan(queued / 2);
   await Promise.all(requests);
 });
+
+test("permission requests that Alice's agent withdraws at once do not delay Bob's work, or its own end", async () => {
+  const fixture = await unconfined();
+  const params = { sessionId: 's', toolCall: { toolCallId: 'c' }, options: [] as object[] };
+  params.options.push({ optionId: 'a', name: 'A', kind: 'allow_once' });
+  const line = (message: object) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`;
+  const pairs = Array.from({ length: 25_000 }, (_, id) => [
+    line({ id, method: 'session/request_permission', params }),
+    line({ method: '$/cancel_request', params: { requestId: id } }),
+  ]);
+  const file = join(fixture.work, 'pairs.txt');
+  writeFileSync(file, pairs.flat().join(''));
+  const { id } = await fixture.alice.call('createAgent', {
+    body: {
+      ...{ name: 'attacker', node_id: fixture.node_id, workdir: fixture.work, protocol: 'acp', start: true },
+      command: `cat ${file}; exec sleep 600`,
+    },
+  });
+  const reviews = () => fixture.alice.call('listReviews', { query: { agent_id: id } });
+  await expect.poll(reviews).not.toEqual([]);
+
+  const begun = performance.now();
+  const body = { name: 'worker', node_id: fixture.node_id, workdir: fixture.work, command: 'sleep 600' };
+  const bobs = await fixture.bob.call('createAgent', { body });
+  await fixture.bob.call('startAgent', { params: { agent_id: bobs.id } });
+  await fixture.bob.call('stopAgent', { params: { agent_id: bobs.id } });
+  // It took twice as long while one transaction handled hundreds of requests, and usually takes a tenth of a second.
+  expect(performance.now() - begun).toBeLessThan(4_000);
+  // Before it answers, everything that the agent has written is read: otherwise, that would take minutes.
+  const stopped = await fixture.alice.call('stopAgent', { params: { agent_id: id } });
+  expect(stopped.status).toBe('cancelled');
+}, 90_000);

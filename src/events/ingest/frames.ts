@@ -12,8 +12,11 @@ import { cut } from './framing.ts';
 import type { UnfinishedLine, UnfinishedLines } from './unfinished-lines.ts';
 
 export type Piece =
-  /** `text`: one line of JSON; null if it is too large for an event. In that case, its bytes precede it as output. */
-  | { kind: 'frame'; message: Message; text: string | null; size: number }
+  /**
+   * `text`: one line of JSON; null if it is too large for an event. In that case, its bytes precede it as output. `end`:
+   * where its line ends in the bytes of all pieces.
+   */
+  | { kind: 'frame'; message: Message; text: string | null; size: number; end: number }
   | { kind: 'output'; bytes: Uint8Array; partial: boolean }
   | { kind: 'too_large' };
 
@@ -190,7 +193,13 @@ export class FrameCutter implements UnfinishedLine {
           this.#plain(Buffer.from(newline < 0 ? shown : `${shown}\n`), true, pieces, ends);
         }
         // A carriage return is whitespace between JSON tokens, but would end a line of the SSE stream.
-        pieces.push({ kind: 'frame', message, text: large ? null : text!.replaceAll('\r', ' '), size });
+        pieces.push({
+          kind: 'frame',
+          message,
+          text: large ? null : text!.replaceAll('\r', ' '),
+          size,
+          end: to,
+        });
         plain_from = to;
       }
       from = to;

@@ -409,8 +409,15 @@ test('redacts full reads without newlines, and every commit covers whole secrets
   );
 }, 60_000);
 
-/** ACP sessions whose stdout is what a test has written so far. `committed`: the text of the committed pieces. */
-function conversations(owners: Record<string, string>, waiting_bytes_max: number) {
+/**
+ * ACP sessions whose stdout is what a test has written so far. `committed`: the text of the committed pieces. A transaction
+ * ends with the first frame after `pieces_max - 1` pieces.
+ */
+function conversations(
+  owners: Record<string, string>,
+  waiting_bytes_max: number = limits.acp_waiting_bytes_max,
+  pieces_max = Number.POSITIVE_INFINITY,
+) {
   const spools = new Map(Object.keys(owners).map((id) => [id, '']));
   const committed = new Map(Object.keys(owners).map((id) => [id, '']));
   const kinds = new Map<string, Set<string>>(Object.keys(owners).map((id) => [id, new Set()]));
@@ -434,19 +441,26 @@ function conversations(owners: Record<string, string>, waiting_bytes_max: number
       },
     }),
     handleFact: async () => {},
-    async frames({ session_id, from, pieces }) {
+    async frames(batch) {
+      const { session_id, pieces } = batch;
+      const split = pieces.findIndex(({ kind }, n) => kind === 'frame' && n + 1 >= pieces_max) + 1;
+      const count = split || pieces.length;
       await nextTurn();
+      const { from, to, tail } = batch.after(count);
       expect(from).toBe(committed.get(session_id)!.length);
-      for (const piece of pieces) {
+      for (const piece of pieces.slice(0, count)) {
         kinds.get(session_id)!.add(piece.kind);
         if (piece.kind === 'too_large') continue;
         const text = piece.kind === 'frame' ? `${piece.text}\n` : Buffer.from(piece.bytes).toString();
         committed.set(session_id, committed.get(session_id)! + text);
       }
+      expect(to).toBe(committed.get(session_id)!.length);
+      expect(committed.get(session_id)!.endsWith(Buffer.from(tail).toString())).toBe(true);
+      return count;
     },
     rebase: () => Promise.reject(new Error('nothing is lost')),
   };
-  const ingest = new Ingest(options);
+  const ingest = new Ingest({ ...options, frames: (batch) => options.frames(batch) });
   const write = (id: string, text: string) => {
     spools.set(id, spools.get(id)! + text);
     ingest.follow(id);
@@ -470,6 +484,44 @@ test('bounds the memory of lines that never end; other lines stay intact, and no
   expect([...kinds.get('b1')!]).toEqual(['frame']);
   for (const id of Object.keys(owners)) expect(committed.get(id) === spools.get(id)).toBe(true);
   await ingest.close();
+});
+
+test('messages that take long to handle are committed in parts, and those of other agents do not wait for them', async () => {
+  const { ingest, write, spools, committed } = conversations({ a1: 'alice', b1: 'bob' }, undefined, 3);
+  const backlog = 'noise\n{"jsonrpc":"2.0","method":"x"}\n{"jsonrpc":"2.0","method":"y"}\n'.repeat(8_000);
+  write('a1', backlog);
+  await expect.poll(() => committed.get('a1')!.length).toBeGreaterThan(0);
+  write('b1', '{"jsonrpc":"2.0","method":"x"}\n'.repeat(3));
+  await expect.poll(() => committed.get('b1')).toBe(spools.get('b1'));
+  expect(committed.get('a1')!.length).toBeLessThan(backlog.length / 2);
+  await ingest.close();
+  expect(backlog.startsWith(committed.get('a1')!)).toBe(true);
+  expect(committed.get('a1')!.length).toBeLessThan(backlog.length / 2);
+});
+
+test('agents whose messages take long to handle take turns, fairly for their owners', async () => {
+  const owners = { a1: 'alice', a2: 'alice', a3: 'alice', b1: 'bob' };
+  const { ingest, spools, committed, options, write } = conversations(owners, undefined, 1);
+  const { frames } = options;
+  const turns: string[] = [];
+  let [running, most] = [0, 0];
+  options.frames = async (batch) => {
+    turns.push(batch.session_id);
+    most = Math.max(most, ++running);
+    const count = await frames(batch);
+    running--;
+    return count;
+  };
+  // Afterwards, all of them are known to be costly.
+  for (const id of Object.keys(owners)) write(id, '{"jsonrpc":"2.0","method":"x"}\n'.repeat(2));
+  await expect.poll(() => [...committed.values()]).toEqual([...spools.values()]);
+  turns.length = most = 0;
+  for (const id of Object.keys(owners)) write(id, '{"jsonrpc":"2.0","method":"x"}\n'.repeat(20));
+  await expect.poll(() => [...committed.values()]).toEqual([...spools.values()]);
+  await ingest.close();
+  expect(most).toBe(1);
+  // Half of the turns are Bob's, although Alice has more agents.
+  expect(turns.lastIndexOf('b1')).toBeLessThan(2 * 20 + 4);
 });
 
 test('a session that ends while its line is dropped is still read to its last byte', async () => {

@@ -8,6 +8,7 @@
 import type { StreamName } from '../../core/event.ts';
 import type { SessionFact } from '../../core/node.ts';
 import { limits } from '../limits.ts';
+import { CostlyTurns } from './costly-turns.ts';
 import { ReadBuffers } from './read-buffers.ts';
 import { SessionReader } from './session-reader.ts';
 import type { IngestOptions } from './source.ts';
@@ -21,7 +22,7 @@ export class Ingest {
 
   constructor(options: IngestOptions) {
     const lines = new UnfinishedLines(options.waiting_bytes_max ?? limits.acp_waiting_bytes_max);
-    this.#options = { ...options, buffers: new ReadBuffers(), lines };
+    this.#options = { ...options, buffers: new ReadBuffers(), lines, turns: new CostlyTurns() };
   }
 
   /**

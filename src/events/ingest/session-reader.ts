@@ -32,6 +32,7 @@ export class SessionReader {
     this.#id = session_id;
     const session = {
       facts: this.#facts,
+      signal: this.#stop.signal,
       wake: () => this.wake(),
       onCommitted: (cursor: SessionCursor) => this.#acknowledge(cursor),
     };
@@ -83,6 +84,7 @@ export class SessionReader {
         // Nothing is lost: the bytes stay in the spool, and the cursor is loaded from the database again.
         await Promise.allSettled(this.#streams.map((stream) => stream.committed()));
         this.#cursor = null;
+        if (error === signal.reason) return;
         if (isUnreachable(error)) {
           // The node sends a wake when it is reachable again.
           await this.#wake.wait(undefined, signal);

@@ -5,7 +5,7 @@ import type { StreamName } from '../../core/event.ts';
 import type { Link, Node, SessionFact } from '../../core/node.ts';
 import type { Redactor } from '../../core/redaction.ts';
 import type { Store } from '../../store/store.ts';
-import type { Piece } from './frames.ts';
+import type { FrameBatch } from './frame-batch.ts';
 
 /**
  * How much of a stream is committed. `offset` counts the stream's bytes; `offset - base` is the position in the spool
@@ -36,23 +36,6 @@ export interface SessionCursor {
   redactor(): Redactor | null;
 }
 
-/**
- * Pieces of an ACP stdout, which become events together with the new offset `to`. `output_from` is right whenever `from`
- * is the committed offset, because both change together.
- */
-export interface FrameBatch {
-  agent_id: string;
-  session_id: string;
-  from: number;
-  to: number;
-  tail: Uint8Array;
-  ts_ms: number;
-  /** The position in the stream's output before this batch. */
-  output_from: number;
-  pieces: readonly Piece[];
-  spilling: boolean;
-}
-
 /** A spool that does not have the bytes that follow the committed ones. */
 export interface SpoolLoss {
   stream: StreamName;
@@ -71,8 +54,11 @@ export interface IngestOptions {
   load(session_id: string): Promise<SessionCursor | null>;
   /** Commits the effects of a fact together with its number. */
   handleFact(session_id: string, fact: SessionFact): Promise<void>;
-  /** Commits frames, their effects, and the offset. Throws `StaleBatch` like `Store.ingest`. */
-  frames(batch: FrameBatch): Promise<unknown>;
+  /**
+   * Commits the first pieces of a batch, at least one, with their effects and the offset. Returns how many. Throws
+   * `StaleBatch` like `Store.ingest`.
+   */
+  frames(batch: FrameBatch): Promise<number>;
   /**
    * Commits that a spool lost bytes. Its current beginning then corresponds to the stream's committed offset. Throws
    * `StaleBatch` if that is no longer the reader's, and `node_unreachable` if there is a newer link to the node.

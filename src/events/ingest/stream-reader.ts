@@ -6,25 +6,32 @@
  * part is not committed, but read again together with the bytes that follow it.
  */
 
-import { keptBytes } from '../../base/kept-bytes.ts';
 import type { StreamName } from '../../core/event.ts';
 import type { Link, SessionFact } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
 import type { Redacted, Redactor } from '../../core/redaction.ts';
 import type { IngestBatch } from '../../store/store.ts';
 import { limits } from '../limits.ts';
-import { FrameCutter, outputBytes } from './frames.ts';
+import type { CostlyTurns } from './costly-turns.ts';
+import { FrameBatch, lastBytes } from './frame-batch.ts';
+import { FrameCutter } from './frames.ts';
 import { type Cut, type CutOptions, cut } from './framing.ts';
 import type { ReadBuffers } from './read-buffers.ts';
-import type { FrameBatch, IngestOptions, SessionCursor, StreamCursor } from './source.ts';
+import type { IngestOptions, SessionCursor, StreamCursor } from './source.ts';
 import type { UnfinishedLines } from './unfinished-lines.ts';
 
-export type ReaderOptions = IngestOptions & { buffers: ReadBuffers; lines: UnfinishedLines };
+export type ReaderOptions = IngestOptions & {
+  buffers: ReadBuffers;
+  lines: UnfinishedLines;
+  turns: CostlyTurns;
+};
 
 /** State that the streams of a session share. */
 export interface SessionState {
   /** Facts that have not been handled yet, in order. */
   facts: readonly SessionFact[];
+  /** Aborts when the session is no longer read. */
+  signal: AbortSignal;
   wake(): void;
   /** Called when a commit is done and the cursor has moved. */
   onCommitted(cursor: SessionCursor): void;
@@ -88,6 +95,8 @@ export class StreamReader {
   #flush_held = false;
   /** For the stdout of an agent that speaks ACP. */
   #frames: FrameCutter | null = null;
+  /** Messages of the last batch took long to handle. */
+  #is_costly = false;
 
   constructor(options: ReaderOptions, session: SessionState, name: StreamName) {
     this.#options = options;
@@ -299,22 +308,29 @@ export class StreamReader {
   #cutFrames(frames: FrameCutter, start: Start, chunk: Uint8Array, last: boolean): Piece | null {
     const taken = frames.take(chunk, { last });
     if (!taken) return null;
-    const { bytes, pieces, spilling } = taken;
-    const batch: FrameBatch = {
-      ...this.#rangeOf(start, bytes),
-      output_from: start.output,
-      pieces,
-      spilling,
-    };
-    const output = start.output + outputBytes(pieces);
-    return { to: batch.to, tail: batch.tail, output, commit: () => this.#commitFrames(batch) };
+    const { agent_id, session_id } = this.#cursor;
+    const { from, before, output } = start;
+    const batch = new FrameBatch({ agent_id, session_id, from, before, output_from: output }, taken);
+    return { ...batch.after(batch.pieces.length), commit: () => this.#commitFrames(batch) };
   }
 
   async #commitFrames(batch: FrameBatch): Promise<void> {
-    const { store, frames } = this.#options;
-    // On a server, transactions overlap: one that continues another one's offset would be stale.
-    if (store.server !== null) await this.#pending?.done;
-    await frames(batch);
+    const { turns, frames } = this.#options;
+    const { signal } = this.#session;
+    // The batch before it may need several transactions. One that continues another one's offset would be stale.
+    await this.#pending?.done;
+    const key = { owner: this.#cursor.owner_id, resource: batch.session_id };
+    let was_costly = false;
+    for (let rest: FrameBatch | null = batch; rest !== null; ) {
+      signal.throwIfAborted();
+      const part: FrameBatch = rest;
+      const commit = () => frames(part);
+      const count = this.#is_costly ? await turns.run(key, commit, signal) : await commit();
+      rest = part.rest(count);
+      was_costly ||= rest !== null && count < limits.acp_costly_messages_max;
+      this.#is_costly ||= was_costly;
+    }
+    this.#is_costly = was_costly;
   }
 
   #rangeOf({ from, before }: Start, bytes: Uint8Array) {
@@ -361,12 +377,6 @@ function cutAtMarks({ bytes, markEnd }: RedactedChunk, options: CutOptions): Cut
 
 function same(count: number): number {
   return count;
-}
-
-function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
-  const keep = limits.spool_check_bytes;
-  const last = bytes.length >= keep ? bytes : Buffer.concat([before, bytes]);
-  return keptBytes(tailOf(last, Math.min(last.length, keep)));
 }
 
 /** The last `count` bytes. For 0, this is empty, unlike `slice(-count)`. */

@@ -89,6 +89,11 @@ export class AcpTransaction {
     return this.agent.preset === null ? null : findPreset(this.agent.preset);
   }
 
+  /** The agent is being stopped, so nobody is asked anything on its behalf any more. */
+  get is_stopping(): boolean {
+    return this.session.stopping === 1;
+  }
+
   get now(): number {
     return this.core.clock.now();
   }
@@ -128,8 +133,9 @@ export class AcpTransaction {
   receive(frame: Frame): AcpEvent[] {
     const { state, replay, source, events, accepted } = foldReceived(this.#state, frame.message);
     this.#state = state;
-    const permission_event = events.find((event) => event.kind === 'permission_requested');
-    const input_event = events.find((event) => event.kind === 'input_requested');
+    const asked = this.is_stopping ? [] : events;
+    const permission_event = asked.find((event) => event.kind === 'permission_requested');
+    const input_event = asked.find((event) => event.kind === 'input_requested');
     this.#log('from_agent', frame, {
       ...(replay && { replay }),
       ...(source && { subagent: this.redact(source.id) }),

@@ -36,6 +36,9 @@ export interface DriverOptions {
   onNoResponse(request_ids: string[]): void;
 }
 
+/** The answer to a permission request of a turn that is cancelled. */
+const CANCELLED = { outcome: { outcome: 'cancelled' } };
+
 /** Sends the first message of a session. `newest`: the ACP version to offer. */
 export async function initializeAgent(transaction: AcpTransaction, newest: number): Promise<void> {
   if (transaction.state.phase !== 'starting') return;
@@ -114,8 +117,12 @@ const reactions: Reactions = {
     await core.timers.clear(tx, 'turn_cancel', session.id);
     if (state.phase === 'ready' && !isApplying(transaction)) await ready(transaction);
   },
-  permission_requested: (transaction, { request, permission, requester }, options) =>
-    openReview(transaction, { request, permission, requester }, options.review_timeout_ms(), options.routing),
+  permission_requested: async (transaction, { request, permission, requester }, options) => {
+    // After `endTurn`. Nobody would see the review, and a backlog of requests would delay the end of the agent.
+    if (transaction.is_stopping) return transaction.respond(request.id, { result: CANCELLED });
+    const about = { request, permission, requester };
+    await openReview(transaction, about, options.review_timeout_ms(), options.routing);
+  },
   permission_unreadable: async (transaction, { request }) => {
     const message = 'the agent sent a permission request that is not valid ACP';
     transaction.error('permission_unreadable', message);
@@ -125,8 +132,10 @@ const reactions: Reactions = {
     transaction.error('message_unreadable', 'a message of the agent could not be read, and has no effect');
     if (message.kind === 'request') transaction.respond(message.id, { error: rpcErrors.unreadable });
   },
-  input_requested: (transaction, { request, elicitation }, options) =>
-    openElicitation(transaction, request, elicitation, options.review_timeout_ms()),
+  input_requested: async (transaction, { request, elicitation }, options) => {
+    if (transaction.is_stopping) return transaction.respond(request.id, { result: { action: 'cancel' } });
+    await openElicitation(transaction, request, elicitation, options.review_timeout_ms());
+  },
   input_unreadable: async (transaction, { request, reason }) => {
     transaction.error('elicitation_unreadable', `the agent's request for input was refused: ${reason}`);
     const { code, message } = rpcErrors.invalidParams;
@@ -135,8 +144,11 @@ const reactions: Reactions = {
   input_completed: (transaction, { acp_id }) => completeElicitations(transaction, acp_id),
   refused: async (transaction, { request, error }) => transaction.respond(request.id, { error }),
   withdrawn: async (transaction, { id, requests }) => {
-    await withdrawReviews(transaction, id);
-    await withdrawElicitations(transaction, id);
+    // While an agent is being stopped, nothing is pending, and what is not delivered is recorded at its end.
+    if (!transaction.is_stopping) {
+      await withdrawReviews(transaction, id);
+      await withdrawElicitations(transaction, id);
+    }
     for (const request of requests) transaction.respond(request.id, { error: rpcErrors.requestCancelled });
   },
   answered: async (transaction, { asked: received, error }, options) => {
@@ -227,8 +239,11 @@ export async function endTurn(
 ): Promise<{ prompt_id: string | null } | null> {
   const { tx, agent, session, state, core } = transaction;
   for (const row of await pendingReviews(tx, agent.num, session.num)) {
-    const result = { outcome: { outcome: 'cancelled' } };
-    transaction.respond(JSON.parse(row.request_id), { result }, { review_id: row.id, answered_by: by });
+    transaction.respond(
+      JSON.parse(row.request_id),
+      { result: CANCELLED },
+      { review_id: row.id, answered_by: by },
+    );
     await closeReview(core, tx, row, { status: 'cancelled', answered_by: by });
     transaction.publishAtEnd();
   }

@@ -3,13 +3,18 @@
  * agent can be stopped.
  */
 import fc from 'fast-check';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { writeMessage } from '../../acp/message.ts';
+import { limits } from '../../events/limits.ts';
 import { anyMessage } from '../../testing/any-message.ts';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
 
 test.each([1, 2, 3, 4])('handles four hundred random messages (seed %i)', async (seed) => {
+  // Each message in its own transaction.
+  if (seed > 2) vi.spyOn(limits, 'acp_transaction_ms', 'get').mockReturnValue(0 as never);
+  vi.spyOn(limits, 'acp_pause_factor', 'get').mockReturnValue(0 as never);
+  onTestFinished(() => void vi.restoreAllMocks());
   const fixture = await FeaturesFixture.make();
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   const prompts = (await fixture.prompting.list(ANA, id)).map((prompt) => prompt.id);

@@ -3,8 +3,8 @@
  * ended, silent agents, and the messages before an agent is stopped.
  */
 import { failpoint } from '../../base/failpoint.ts';
-import { outputBytes } from '../../events/ingest/frames.ts';
-import type { FrameBatch } from '../../events/ingest/source.ts';
+import type { FrameBatch } from '../../events/ingest/frame-batch.ts';
+import { limits as eventLimits } from '../../events/limits.ts';
 import { advanceSpool } from '../../store/event-rows/spools.ts';
 import type { Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
@@ -41,16 +41,22 @@ export class Conversations {
     this.#options = options;
   }
 
-  /** Commits output from an agent's stdout together with everything that follows from it. */
-  async frames(batch: FrameBatch): Promise<void> {
-    await this.#core.store.write((tx) =>
+  /**
+   * Commits output from an agent's stdout together with everything that follows from it. Returns how many pieces it has
+   * committed: messages that take long to handle are left to the next transaction, so that other work comes in between.
+   */
+  async frames(batch: FrameBatch): Promise<number> {
+    const count = await this.#core.store.write((tx) =>
       AcpTransaction.run(this.#core, tx, batch.session_id, async (transaction) => {
-        const output = batch.output_from + outputBytes(batch.pieces);
-        await advanceSpool(tx, transaction.session.num, 'stdout', { ...batch, output });
-        await this.#processPieces(transaction, batch);
+        const handled = await this.#processPieces(transaction, batch);
+        const { spilling, ...move } = batch.after(handled);
+        await advanceSpool(tx, transaction.session.num, 'stdout', move);
+        transaction.spilling(spilling);
+        return handled;
       }),
     );
     failpoint('acp_frames_committed');
+    return count ?? batch.pieces.length;
   }
 
   /** Handles the facts of sessions that started and ended. */
@@ -106,12 +112,11 @@ export class Conversations {
     await AcpTransaction.run(this.#core, tx, session_id, (transaction) => endTurn(transaction, null));
   }
 
-  async #processPieces(
-    transaction: AcpTransaction,
-    { pieces, spilling, output_from }: FrameBatch,
-  ): Promise<void> {
+  /** Returns how many pieces were handled before the limits of one transaction were reached. */
+  async #processPieces(transaction: AcpTransaction, { pieces, output_from }: FrameBatch): Promise<number> {
+    const end_ms = performance.now() + eventLimits.acp_transaction_ms;
     let offset = output_from;
-    for (const piece of pieces) {
+    for (const [index, piece] of pieces.entries()) {
       if (piece.kind === 'output') {
         const { bytes, partial } = piece;
         transaction.output({ offset, bytes, partial });
@@ -126,9 +131,11 @@ export class Conversations {
           if (event.kind === 'unreadable') this.#logUnreadable(transaction, event.error);
           await react(transaction, event, this.#options);
         }
+        const count = index + 1;
+        if (count >= eventLimits.acp_transaction_messages_max || performance.now() >= end_ms) return count;
       }
     }
-    transaction.spilling(spilling);
+    return pieces.length;
   }
 
   /** Logs an error once, because an agent can repeat the message at any rate. */
