@@ -14,6 +14,8 @@ const ADDRESSES = 50;
 /** The number of guesses from one address that are checked per minute. */
 const LOOKED_AT_MAX = 20;
 const WRONG = 'invalid username or password';
+/** So that requests can have several addresses. */
+const BEHIND_PROXY = { SVC_SERVER_BEHIND_PROXY: 'true' };
 
 export const force: FaultRow = {
   number: 41,
@@ -22,7 +24,7 @@ export const force: FaultRow = {
   default_n: 10_000,
   run: async (n) => {
     const tally = new Tally();
-    await withProgram((plane) => passwords(tally, plane, n));
+    await withProgram((plane) => passwords(tally, plane, n), BEHIND_PROXY);
     await pin(tally, Math.min(n, 1_000));
     return tally.outcome();
   },
@@ -36,11 +38,15 @@ async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<voi
   const login = (from: string, username: string, password: string) =>
     sendRequest(plane.url, '/api/login', { from, body: { username, password } });
   // Ada has a sign-in from her usual address.
-  await login('127.0.0.77', 'ada', PASSWORD);
+  await login('198.51.100.77', 'ada', PASSWORD);
   const answers: string[] = [];
   const begun_ms = performance.now();
   await forEachConcurrently(upTo(n), 40, async (i) => {
-    const { status } = await login(`127.0.1.${1 + (i % ADDRESSES)}`, users[i % users.length]!, `guess ${i}`);
+    const { status } = await login(
+      `203.0.113.${1 + (i % ADDRESSES)}`,
+      users[i % users.length]!,
+      `guess ${i}`,
+    );
     answers.push(String(status));
     tally.case(status === 401 || status === 429, `a guess: ${status}`);
   });
@@ -49,13 +55,13 @@ async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<voi
   const bound = ADDRESSES * LOOKED_AT_MAX * minutes;
   tally.check(looked_at <= bound, `${looked_at} guesses were checked, more than ${bound}`);
   tally.measure(`${counts(answers)} in ${((performance.now() - begun_ms) / 1000).toFixed(0)} s`);
-  const home = await login('127.0.0.77', 'ada', PASSWORD);
+  const home = await login('198.51.100.77', 'ada', PASSWORD);
   tally.check(home.status === 200, `a sign-in from an address with a session got ${home.status}`);
-  const away = await login('127.0.2.1', 'ben', PASSWORD);
+  const away = await login('192.0.2.1', 'ben', PASSWORD);
   tally.measure(
     `sign-in during the attack, from an address with a session: ${home.status}; from a new address: ${away.status}`,
   );
-  const root = await login('127.0.2.2', ROOT.username, ROOT.password);
+  const root = await login('192.0.2.2', ROOT.username, ROOT.password);
   tally.check(root.status === 200, `the sign-in of a user who is not attacked got ${root.status}`);
 }
 
@@ -106,7 +112,7 @@ export const timing: FaultRow = {
   default_n: 300,
   run: async (n, seed) => {
     const tally = new Tally();
-    await withProgram((plane) => users(tally, plane, n, new Rng(seed)));
+    await withProgram((plane) => users(tally, plane, n, new Rng(seed)), BEHIND_PROXY);
     await prefixes(tally, n, new Rng(seed));
     return tally.outcome();
   },
@@ -127,7 +133,7 @@ async function users(tally: Tally, plane: TestPlane, n: number, rng: Rng): Promi
   let tries = 0;
   const attempt = async (username: string) => {
     const i = tries++;
-    const from = `127.${1 + (i >> 15)}.${(i >> 7) & 255}.${1 + (i & 127)}`;
+    const from = `10.${1 + (i >> 15)}.${(i >> 7) & 255}.${1 + (i & 127)}`;
     const body = { username, password: 'not this password' };
     const { status, error, took_ms } = await sendRequest(plane.url, '/api/login', { from, body });
     tally.case(status === 401 && error === WRONG, `${status} ${error}`);

@@ -39,6 +39,8 @@ interface RouteForm {
   answer_headers?: Readonly<Record<string, string>>;
   /** If the agent's node does not answer, the request is kept, and the error has the header `X-Pending`. */
   kept?: boolean;
+  /** The service limits the rate of an address itself, because it knows whom others there must not hold up. Only without a token. */
+  limits_rate?: boolean;
   /** Accepts an `Idempotency-Key`. */
   idempotent?: boolean;
   /** The handler writes the response: an event stream, a range of bytes, or a page. */

@@ -6,6 +6,7 @@ import type { Tokens } from '../features/tokens/service.ts';
 import type { Listener, ListenerOptions } from '../server/listener.ts';
 import { WEB_FOLDER } from '../server/pages.ts';
 import type { Peers } from '../server/peers.ts';
+import { requestRate } from '../server/rate.ts';
 import { type HttpServer, openHttp } from '../server/server.ts';
 import type { Closing } from './closing.ts';
 import { limits } from './limits.ts';
@@ -40,10 +41,7 @@ export async function openPlaneHttp(
     resources: features.resources(),
     authenticate: (token, ip) => tokens.authenticate(token, ip),
     idempotency,
-    rate: () => ({
-      per_second: settings.get('limits.requests_per_second'),
-      burst: settings.get('limits.requests_burst'),
-    }),
+    rate: () => requestRate(settings),
     body_bytes_max: () => settings.get('limits.body_bytes_max'),
     page_items_default: () => settings.get('limits.page_items_default'),
     web: WEB_FOLDER,

@@ -5,9 +5,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { Client } from '../client/client.ts';
 import type { Scope } from '../core/grant.ts';
+import { problems } from '../core/problem.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { bytesOf, foreignHosts, foreignOrigins, unclearRequests } from '../testing/bad-requests.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
+import { limits } from './limits.ts';
 import type { HttpServer } from './server.ts';
 
 let server: HttpServer;
@@ -552,5 +554,44 @@ describe('rates', () => {
     } finally {
       await strict.drain();
     }
+  });
+
+  test('a flood without a token, or of one public route, does not delay the others', async () => {
+    const challenge = { file: '/d/join.json', expires_at: '2026-01-02T03:04:05.678Z' };
+    const strict = await openFakeHttp(
+      {
+        createJoinChallenge: () => challenge,
+        checkJoinPin: () => undefined,
+        login: () => Promise.reject(problems.invalidLogin()),
+      },
+      { rate: () => ({ per_second: 0.001, burst: 3 }) },
+    );
+    try {
+      const post = async (path: string, body?: unknown) => {
+        const headers = { 'content-type': 'application/json' };
+        return (
+          await fetch(strict.url + path, {
+            method: 'POST',
+            ...(body ? { headers, body: JSON.stringify(body) } : {}),
+          })
+        ).status;
+      };
+      for (let i = 0; i < 5; i++) await fetch(`${strict.url}/api/me`);
+      const challenges = [];
+      for (let i = 0; i < 4; i++) challenges.push(await post('/api/admin/join-challenge'));
+      expect(challenges).toEqual([202, 202, 202, 429]);
+      // The service limits sign-ins, because it knows whose attempts they are.
+      for (let i = 0; i < 5; i++)
+        expect(await post('/api/login', { username: 'ada', password: 'x' })).toBe(401);
+    } finally {
+      await strict.drain();
+    }
+  });
+
+  test('accepts a large body only with a token', async () => {
+    const body = JSON.stringify({ username: 'ada', password: 'x'.repeat(limits.public_body_bytes_max) });
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`${server.url}/api/login`, { method: 'POST', headers, body });
+    expect([response.status, await response.json()]).toEqual([413, { error: 'request body is too large' }]);
   });
 });

@@ -5,6 +5,8 @@ import { scaled } from '../base/time-scale.ts';
 export const limits = {
   /** Longest list of allowed folders in a header. */
   allowed_paths_chars_max: 4_096,
+  /** Largest request body without a token. */
+  public_body_bytes_max: 128 * KIB,
   /** Size of all request headers. */
   header_bytes_max: 16 * KIB,
   /** Time to receive the headers. */

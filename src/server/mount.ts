@@ -13,15 +13,17 @@ import { type OperationId, operationIds, routes } from '../api/routes.ts';
 import { changesNothing, ignoredFieldsHeader, unknownFields } from '../api/unknown-fields.ts';
 import { validate } from '../api/validate.ts';
 import { withinLimits } from '../api/within-limits.ts';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
+import { networkPrefix } from '../core/network.ts';
 import { authorize } from '../core/policy.ts';
 import { invalid, problems, unknownField } from '../core/problem.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { parseBody, readBody } from './body.ts';
 import type { Call, Handlers, ResourceChecks } from './call.ts';
 import { clientAddress, isFromLoopback } from './guard.ts';
+import { limits } from './limits.ts';
 import type { Rate, RateLimiter } from './rate.ts';
 
 export interface MountOptions {
@@ -75,8 +77,9 @@ export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: M
     const { operation } = request;
     request.ip_address = clientAddress(request.raw, options.behind_proxy);
     if (operation === null && !isApiPath(request.url)) return done();
-    if (operation !== null && isPublic(routes[operation])) {
-      options.limiter.take(addressKey(request), options.rate());
+    const route: Route | null = operation && routes[operation];
+    if (route !== null && isPublic(route)) {
+      if (!route.limits_rate) options.limiter.take(addressKey(request), options.rate());
       return done();
     }
     const admit = (caller: Caller) => {
@@ -162,8 +165,10 @@ export function bearerCaller(request: FastifyRequest, options: MountOptions): Ca
   return options.authenticate(token, request.ip_address);
 }
 
-function addressKey(request: FastifyRequest): string {
-  return `ip ${request.ip_address}`;
+/** Each public operation has its own bucket, and so have failures of all others, so that no flood keeps people from signing in. */
+function addressKey({ operation, ip_address }: FastifyRequest): string {
+  const name = operation !== null && isPublic(routes[operation]) ? operation : 'failures';
+  return `${name} ${networkPrefix(ip_address)}`;
 }
 
 interface MountedRoute {
@@ -220,12 +225,17 @@ async function readInput(
   reply: FastifyReply,
   call: RequestCall,
 ): Promise<Buffer | null> {
-  const raw = route.method === 'GET' ? null : await readBody(request.raw, options.body_bytes_max());
+  const raw = route.method === 'GET' ? null : await readBody(request.raw, bodyBytesMax(route, options));
   const value = raw === null ? {} : parseBody(raw);
   checkFields(route, request.query, route.body ? withinLimits(route.body, value) : value, reply);
   if (route.query) call.query = readQuery(route.query, request.query as object, default_query, options);
   if (route.body) call.body = validate(route.body, value, 'body');
   return raw;
+}
+
+function bodyBytesMax(route: Route, options: MountOptions): number {
+  const max = options.body_bytes_max();
+  return isPublic(route) ? Math.min(limits.public_body_bytes_max, max) : max;
 }
 
 /**
@@ -319,10 +329,10 @@ function idempotencyKey(request: IncomingMessage): string | null {
   if (
     typeof key !== 'string' ||
     !/^[\x21-\x7e]+$/.test(key) ||
-    key.length > limits.idempotency_key_chars_max
+    key.length > sharedLimits.idempotency_key_chars_max
   ) {
     throw invalid(
-      `Idempotency-Key must be 1 to ${limits.idempotency_key_chars_max} visible ASCII characters`,
+      `Idempotency-Key must be 1 to ${sharedLimits.idempotency_key_chars_max} visible ASCII characters`,
       'invalid_idempotency_key',
     );
   }

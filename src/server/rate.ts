@@ -3,12 +3,21 @@
  * there are too many, the oldest ones are reset.
  */
 
+import type { Settings } from '../core/config.ts';
 import { problems } from '../core/problem.ts';
 import { limits } from './limits.ts';
 
 export interface Rate {
   per_second: number;
   burst: number;
+}
+
+/** The rate that the operator has set. */
+export function requestRate(settings: Settings): Rate {
+  return {
+    per_second: settings.get('limits.requests_per_second'),
+    burst: settings.get('limits.requests_burst'),
+  };
 }
 
 interface Bucket {

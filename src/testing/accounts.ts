@@ -12,6 +12,7 @@ import { Audit } from '../features/audit/service.ts';
 import { deleteSubscriptionsOfToken, deleteSubscriptionsOfUser } from '../features/notifications/queries.ts';
 import { Tokens } from '../features/tokens/service.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
+import type { Rate } from '../server/rate.ts';
 import type { Store } from '../store/store.ts';
 import { Outbox } from '../work/outbox.ts';
 import { openTestStore } from './test-store.ts';
@@ -53,6 +54,8 @@ export class AccountsFixture {
   readonly store: Store;
   readonly clock = new TestClock();
   readonly rules: PasswordRules = { min_length: 12, require_special_chars: false };
+  /** For sign-ins; no test reaches it unless it sets a lower one. */
+  rate: Rate = { per_second: 10_000, burst: 10_000 };
   readonly log: Logger;
   readonly #real: boolean;
   audit!: Audit;
@@ -94,7 +97,8 @@ export class AccountsFixture {
       tokens: this.tokens,
       passwords: this.passwords,
     };
-    this.accounts = new Accounts({ ...common, outbox: new Outbox({ store, clock, log }) });
+    const outbox = new Outbox({ store, clock, log });
+    this.accounts = new Accounts({ ...common, outbox, rate: () => this.rate });
     this.join = new Join({ ...common, accounts: this.accounts, file: this.joinFile });
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32).fill(7) });
   }

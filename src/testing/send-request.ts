@@ -1,4 +1,4 @@
-/** Sends HTTP requests, also from another address of this machine. */
+/** Sends HTTP requests, also as from another address. */
 import { request } from 'node:http';
 
 export interface HttpAnswer {
@@ -9,6 +9,7 @@ export interface HttpAnswer {
 }
 
 interface RequestInput {
+  /** The client's address. The service must expect a proxy in front (`server.behind_proxy`), because this machine counts as one. */
   from?: string;
   method?: string;
   body?: unknown;
@@ -28,12 +29,12 @@ export function sendRequest(url: string, path: string, input: RequestInput = {})
       path,
       method,
       agent: false,
-      ...(from !== undefined && { localAddress: from }),
       headers: {
         ...(text !== null && {
           'content-type': 'application/json',
           'content-length': Buffer.byteLength(text),
         }),
+        ...(from !== undefined && { 'x-forwarded-for': from }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...headers,
       },

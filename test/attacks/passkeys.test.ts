@@ -24,7 +24,7 @@ let mallory: Person;
 let addresses = 0;
 
 beforeAll(async () => {
-  plane = await TestPlane.open();
+  plane = await TestPlane.open({ env: { SVC_SERVER_BEHIND_PROXY: 'true' } });
   origin = plane.url.replace('127.0.0.1', 'localhost');
   victim = await person('victim');
   mallory = await person('mallory');
@@ -33,7 +33,7 @@ afterAll(() => plane.close());
 
 const post = (path: string, body?: unknown, token?: string, method = 'POST'): Promise<HttpAnswer> =>
   sendRequest(plane.url, path, {
-    ...{ from: `127.0.3.${1 + (addresses++ % 250)}`, method },
+    ...{ from: `203.0.113.${1 + (addresses++ % 250)}`, method },
     ...(body !== undefined && { body }),
     ...(token !== undefined && { token }),
   });

@@ -3,6 +3,7 @@
  * from a stolen database, a URL or a log.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -15,15 +16,18 @@ const PASSWORD = 'quite a long password';
 const INVALID = 'invalid token';
 
 let plane: TestPlane;
+/** Believes the addresses that a proxy names, so that requests can have several. */
+let behind_proxy: TestPlane;
 beforeAll(async () => {
-  plane = await TestPlane.open();
+  const env = { SVC_SERVER_BEHIND_PROXY: 'true' };
+  [plane, behind_proxy] = await Promise.all([TestPlane.open(), TestPlane.open({ env })]);
 });
-afterAll(() => plane.close());
+afterAll(() => Promise.all([plane.close(), behind_proxy.close()]));
 
 let users = 0;
-async function newUser(): Promise<{ id: string; username: string }> {
+async function newUser(at = plane): Promise<{ id: string; username: string }> {
   const body = { username: `user${++users}`, password: PASSWORD };
-  return plane.client.call('createUser', { body });
+  return at.client.call('createUser', { body });
 }
 const signIn = async (username: string, password = PASSWORD): Promise<string> =>
   (await new Client({ url: plane.url }).call('login', { body: { username, password } })).token;
@@ -171,7 +175,6 @@ test('nothing in the data directory can be used as a token, a PIN or a password'
     }
   }
   const { status } = await sendRequest(plane.url, '/api/login', {
-    from: '127.0.4.1',
     body: { username: ROOT.username, password: users[0]!.password_hash.slice(0, 200) },
   });
   expect(status).toBe(401);
@@ -214,8 +217,14 @@ test('a token is accepted only in the header, and is never logged', async () => 
 
 // --- guessing -----------------------------------------------------------------------------------------------------------
 
-const guess = (username: string, headers: Record<string, string>, from: string) =>
-  sendRequest(plane.url, '/api/login', { from, headers, body: { username, password: 'not the password' } });
+const attempt = (
+  at: TestPlane,
+  username: string,
+  password: string,
+  more: { from?: string; headers?: Record<string, string> } = {},
+) => sendRequest(at.url, '/api/login', { ...more, body: { username, password } });
+const guess = (username: string, from: string) =>
+  attempt(behind_proxy, username, 'not the password', { from });
 
 test('guessing is throttled whatever forwarded address is claimed', async () => {
   const { username } = await newUser();
@@ -226,14 +235,16 @@ test('guessing is throttled whatever forwarded address is claimed', async () => 
       ...{ 'x-forwarded-for': ip, 'x-real-ip': ip, 'true-client-ip': ip, 'cf-connecting-ip': ip },
       ...{ forwarded: `for=${ip}`, 'x-client-ip': ip, via: ip },
     };
-    statuses.push((await guess(username, headers, '127.0.5.1')).status);
+    statuses.push((await attempt(plane, username, 'not the password', { headers })).status);
   }
   expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429, 429]);
 });
 
 test('guessing is throttled however the name is written, and the owner can sign in elsewhere', async () => {
-  const { username } = await newUser();
-  await sendRequest(plane.url, '/api/login', { from: '127.0.6.1', body: { username, password: PASSWORD } });
+  const { username } = await newUser(behind_proxy);
+  const signInFrom = async (from: string) =>
+    (await attempt(behind_proxy, username, PASSWORD, { from })).status;
+  expect(await signInFrom('203.0.113.1')).toBe(200);
   const written = [
     username,
     username.toUpperCase(),
@@ -242,36 +253,57 @@ test('guessing is throttled however the name is written, and the owner can sign 
     `${username}\0`,
     `${username}\u200b`,
   ];
-  for (let i = 0; i < 30; i++) await guess(written[i % written.length]!, {}, '127.0.5.2');
-  const { status } = await sendRequest(plane.url, '/api/login', {
-    from: '127.0.5.2',
-    body: { username, password: PASSWORD },
-  });
-  expect(status).toBe(429);
-  const home = await sendRequest(plane.url, '/api/login', {
-    from: '127.0.6.1',
-    body: { username, password: PASSWORD },
-  });
-  expect(home.status).toBe(200);
+  for (let i = 0; i < 30; i++) await guess(written[i % written.length]!, '203.0.113.2');
+  expect(await signInFrom('203.0.113.2')).toBe(429);
+  expect(await signInFrom('203.0.113.1')).toBe(200);
 });
+
+test('an agent of this machine cannot keep people of this machine from signing in', async () => {
+  const { username } = await newUser();
+  await signIn(username);
+  // The agent uses every loopback address. Its attempts count together, up to 20 in a minute.
+  const statuses: number[] = [];
+  for (let i = 0; i < 40; i++) {
+    const socket = { localAddress: `127.${i}.7.1` };
+    statuses.push(await loginStatus(socket, `nobody${i}`, 'not the password'));
+  }
+  expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(20);
+  expect(statuses.slice(20)).toEqual(Array(20).fill(429));
+  // Requests without a token do not count for sign-ins, nor do sign-ins of others.
+  await Promise.all(Array.from({ length: 200 }, () => fetch(`${plane.url}/api/me`)));
+  await Promise.all(Array.from({ length: 200 }, (_, i) => attempt(plane, `flood${i}`, 'x')));
+  expect((await attempt(plane, username, PASSWORD)).status).toBe(200);
+});
+
+/** The status of a sign-in over a connection from another address of this machine. */
+function loginStatus(socket: { localAddress: string }, username: string, password: string): Promise<number> {
+  const body = JSON.stringify({ username, password });
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+    const outgoing = request(`${plane.url}/api/login`, { ...socket, method: 'POST', agent: false, headers });
+    outgoing.on('response', (response) => resolve(response.resume().statusCode!));
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
 
 /** Clock ticks that the service has used so far. */
 function work(): number {
-  const fields = readFileSync(`/proc/${plane.pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  const fields = readFileSync(`/proc/${behind_proxy.pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   return Number(fields[11]) + Number(fields[12]);
 }
 
 test.runIf(process.platform === 'linux')(
   'a login of an unknown user takes as much work as that of a known one',
   async () => {
-    const names = await Promise.all(Array.from({ length: 4 }, () => newUser()));
+    const names = await Promise.all(Array.from({ length: 4 }, () => newUser(behind_proxy)));
     const costs: number[] = [];
     for (const kind of ['known', 'unknown']) {
       const before = work();
       for (let i = 0; i < 15; i++) {
         const { username } = names[i % names.length]!;
-        const from = `127.0.${kind === 'known' ? 7 : 8}.${1 + i}`;
-        const { status } = await guess(kind === 'known' ? username : `no-${username}`, {}, from);
+        const from = `10.0.${kind === 'known' ? 7 : 8}.${1 + i}`;
+        const { status } = await guess(kind === 'known' ? username : `no-${username}`, from);
         expect(status).toBe(401);
       }
       costs.push(work() - before);
@@ -282,10 +314,7 @@ test.runIf(process.platform === 'linux')(
 );
 
 test('responses do not reveal whether a user exists', async () => {
-  const { username } = await newUser();
-  const [known, unknown] = [
-    await guess(username, {}, '127.0.9.1'),
-    await guess(`no-${username}`, {}, '127.0.9.2'),
-  ];
+  const { username } = await newUser(behind_proxy);
+  const [known, unknown] = [await guess(username, '10.0.9.1'), await guess(`no-${username}`, '10.0.9.2')];
   expect([known.status, known.text]).toEqual([unknown.status, unknown.text]);
 });

@@ -1,5 +1,6 @@
 /** Accounts: users, signing in with a password, and creating the first root user. */
 import { join as joinPath } from 'node:path';
+import { requestRate } from '../../server/rate.ts';
 import type { Core, Feature } from '../feature.ts';
 import type { Tokens } from '../tokens/service.ts';
 import { accountHandlers } from './http.ts';
@@ -19,7 +20,7 @@ export function openAccounts(core: Core, tokens: Tokens): AccountsFeature {
     min_length: settings.get('auth.min_password_length'),
     require_special_chars: settings.get('auth.require_special_chars'),
   }));
-  const accounts = new Accounts({ ...core, tokens, passwords });
+  const accounts = new Accounts({ ...core, tokens, passwords, rate: () => requestRate(settings) });
   const join = new Join({ ...core, accounts, passwords, file: joinPath(data_dir, 'join.json') });
   const base_url = () => config.get('web.rp_origin') ?? core.listening_url();
   const passkeysOf = (user_id: string) => extensions.passkeysOf(user_id);

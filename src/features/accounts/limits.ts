@@ -31,7 +31,9 @@ export const limits = {
   login_failures_per_ip: 20,
   /** Period in which the failures of one address are counted. */
   login_ip_window_ms: 60_000,
-  /** Sign-ins from one address that may wait at the same time. */
+  /** How long a user who has signed in from an address is not blocked by the failures of others there. */
+  login_familiar_ms: 30 * 24 * 60 * 60_000,
+  /** Sign-ins from one address that may wait at the same time; those of a user who is known there wait separately. */
   logins_waiting_per_ip: 200,
   /** Entries of a folder in which `svc join` looks for a repository. */
   repository_entries_max: 200,

@@ -10,9 +10,11 @@ import { rfc3339 } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { differs } from '../../core/changes.ts';
+import { networkPrefix } from '../../core/network.ts';
 import { MAIN_NODE } from '../../core/node.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { problems } from '../../core/problem.ts';
+import { type Rate, RateLimiter } from '../../server/rate.ts';
 import { requireLiveToken } from '../../store/live-tokens.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import {
@@ -32,7 +34,6 @@ import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
 import { nodeIds } from '../nodes/queries.ts';
 import { createdTeams } from '../teams/queries.ts';
-import { hasSignedInFrom } from '../tokens/queries.ts';
 import { type Client, type Issued, newToken, type Tokens } from '../tokens/service.ts';
 import { limits } from './limits.ts';
 import type { Passwords } from './passwords.ts';
@@ -41,7 +42,8 @@ import {
   type Attempt,
   admit,
   fail,
-  networkPrefix,
+  isFamiliar,
+  remember,
   succeed,
   sweepThrottle,
   tooManyAttempts,
@@ -59,48 +61,58 @@ export interface AccountsDeps {
   passwords: Passwords;
   outbox: Pick<Outbox, 'enqueue'>;
   extensions: Pick<Extensions, 'onUserRenamed'>;
+  /** How many attempts to sign in an address may make. */
+  rate(): Rate;
 }
 
 export class Accounts {
   readonly #deps: AccountsDeps;
   readonly #logins = new KeyedQueue();
   readonly #waiting = new Map<string, number>();
+  readonly #limiter = new RateLimiter();
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
   }
 
   /**
-   * Signs in with a password. Any error is `invalid username or password`, after the same amount of work; too many failures
-   * are a 429. Attempts from one address run one at a time, so that every failure is counted.
+   * Signs in with a password. Any error is `invalid username or password`, after the same amount of work; too many attempts or
+   * failures are a 429. Attempts from one address run one at a time, so that every failure is counted. A user who is familiar at
+   * the address does not wait for others there, and only their own attempts count.
    */
-  login(username: string, password: string, client: Client): Promise<SignedIn> {
-    return this.inTurn(client.ip, () => this.#login(username, password, client));
+  async login(username: string, password: string, client: Client): Promise<SignedIn> {
+    const { store, clock, rate } = this.#deps;
+    const { ip } = client;
+    const familiar = await store.read(async (reader) => {
+      const row = await findUserByName(reader, username);
+      return row !== undefined && (await isFamiliar(reader, row.id, ip, clock.now())) ? row.id : null;
+    });
+    const turn = turnOf(ip, familiar);
+    this.#limiter.take(turn, rate());
+    return await this.inTurn(turn, () =>
+      this.#login({ username, familiar: familiar !== null, ip }, password, client),
+    );
   }
 
-  /** Runs the sign-in attempts of one address one at a time; throws a 429 if too many are waiting. */
-  async inTurn<T>(ip: string | null, attempt: () => Promise<T>): Promise<T> {
-    const network = networkPrefix(ip);
-    const waiting = this.#waiting.get(network) ?? 0;
+  /** Runs attempts to sign in with the same `turn` one at a time; throws a 429 if too many are waiting. */
+  async inTurn<T>(turn: string, attempt: () => Promise<T>): Promise<T> {
+    const waiting = this.#waiting.get(turn) ?? 0;
     if (waiting >= limits.logins_waiting_per_ip) throw tooManyAttempts(1_000);
-    this.#waiting.set(network, waiting + 1);
+    this.#waiting.set(turn, waiting + 1);
     try {
-      return await this.#logins.run(network, attempt);
+      return await this.#logins.run(turn, attempt);
     } finally {
-      const waiting = (this.#waiting.get(network) ?? 1) - 1;
-      if (waiting === 0) this.#waiting.delete(network);
-      else this.#waiting.set(network, waiting);
+      const waiting = (this.#waiting.get(turn) ?? 1) - 1;
+      if (waiting === 0) this.#waiting.delete(turn);
+      else this.#waiting.set(turn, waiting);
     }
   }
 
-  async #login(username: string, password: string, client: Client): Promise<SignedIn> {
+  async #login(attempt: Attempt, password: string, client: Client): Promise<SignedIn> {
     const { store, clock, passwords } = this.#deps;
-    const { row, attempt } = await store.read(async (reader) => {
-      const row = await findUserByName(reader, username);
-      const familiar = row !== undefined && (await hasSignedInFrom(reader, row.id, client.ip));
-      const attempt: Attempt = { username, familiar, ip: client.ip };
+    const row = await store.read(async (reader) => {
       await admit(reader, attempt, clock.now());
-      return { row, attempt };
+      return findUserByName(reader, attempt.username);
     });
     const fits = await passwords.verify(password, row?.password_hash);
     const rehashed =
@@ -142,8 +154,9 @@ export class Accounts {
     by: 'password' | 'passkey',
     more: Record<string, unknown> = {},
   ): Promise<SignedIn> {
-    const { tokens, audit } = this.#deps;
+    const { tokens, audit, clock } = this.#deps;
     const { token_id, ...issued } = await tokens.issue(tx, row.id, token, client, by);
+    await remember(tx, row.id, client.ip, clock.now());
     const details = { token_id, ...more };
     await audit.record(tx, { event: 'user_login', user_id: row.id, ip: client.ip, details });
     return { ...issued, user: toUser(row) };
@@ -192,7 +205,7 @@ export class Accounts {
   ): Promise<UserRow> {
     const { store, clock, passwords, tokens } = this.#deps;
     const attempt: Attempt = { username: caller.username, familiar: true, ip: caller.ip };
-    return await this.#logins.run(networkPrefix(caller.ip), async () => {
+    return await this.#logins.run(turnOf(caller.ip, caller.user_id), async () => {
       const row = await store.read(async (reader) => {
         await admit(reader, attempt, clock.now());
         return findUser(reader, caller.user_id);
@@ -339,6 +352,12 @@ export class Accounts {
   sweep(): Promise<number> {
     return this.#deps.store.write((tx) => sweepThrottle(tx, this.#deps.clock.now()));
   }
+}
+
+/** The attempts that run one at a time: those of a familiar user at an address, or of all others there. */
+function turnOf(ip: string | null, familiar: string | null): string {
+  const network = networkPrefix(ip);
+  return familiar === null ? network : `${network} ${familiar}`;
 }
 
 /** Throws a 400 if the username has invalid characters or length. */

@@ -3,18 +3,21 @@
  *
  * - per network address: a number of failures per minute, for all users;
  * - per user and address: a few failures, then a delay that doubles with every further one;
- * - per user from all addresses: the same, so that using many addresses does not help. Addresses where the user is signed in
- *   are exempt. So is, up to a limit, the first attempt from an address without failures, so that an attacker cannot lock
- *   out the owner of an account.
+ * - per user from all addresses: the same, so that using many addresses does not help. So that an attacker cannot lock out the
+ *   owner of an account, the first attempt from an address without failures is exempt, up to a limit.
+ *
+ * A user is familiar at an address where they are signed in, or have signed in recently. There, only failures with their own name
+ * block them: they may share the address with an attacker, for example with an agent of this machine.
  *
  * Every block expires, even if the clock was ahead when it began and has been set back: a count from further in the future than
  * the longest delay is void. Unknown usernames are counted like known ones. Passkeys cannot be guessed, so their failures count
  * only for the address.
  */
 import { hash } from 'node:crypto';
-import ipaddr from 'ipaddr.js';
+import { networkPrefix } from '../../core/network.ts';
 import { type Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import { hasSignedInFrom } from '../tokens/queries.ts';
 import { limits } from './limits.ts';
 import {
   deleteExpiredFailures,
@@ -49,21 +52,43 @@ const perUser: Rule = {
 /** An attempt to sign in. */
 export interface Attempt {
   username: string;
-  /** The user is already signed in at this address. */
+  /** The user is signed in at this address, or has signed in there recently; see `isFamiliar`. */
   familiar: boolean;
   ip: string | null;
+}
+
+/** Whether the user is signed in at this address, or has signed in there in the last `limits.login_familiar_ms`. */
+export async function isFamiliar(
+  reader: Reader,
+  user_id: string,
+  ip: string | null,
+  now: number,
+): Promise<boolean> {
+  if (await hasSignedInFrom(reader, user_id, ip)) return true;
+  const { blocked_until = 0 } = (await findFailures(reader, familiarKey(user_id, ip))) ?? {};
+  return blocked_until > now && blocked_until <= now + limits.login_familiar_ms;
+}
+
+/** Makes the user familiar at this address. */
+export async function remember(tx: Tx, user_id: string, ip: string | null, now: number): Promise<void> {
+  // A row without failures, which is swept when it expires.
+  const row = { failures: 0, blocked_until: now + limits.login_familiar_ms, window_started_at: now };
+  await putFailures(tx, familiarKey(user_id, ip), row);
 }
 
 /** Throws a 429 with the seconds to wait if the attempt is blocked. */
 export async function admit(reader: Reader, attempt: Attempt, now: number): Promise<void> {
   const keys = throttleKeys(attempt);
-  const address = await findFailures(reader, keys.address);
   const pair = await findFailures(reader, keys.pair);
-  const user = await findFailures(reader, keys.user);
-  let until = Math.max(blockedUntil(address, perAddress, now), blockedUntil(pair, perUser, now));
-  const first = pair === undefined || isOver(pair, perUser, now);
-  const exempt = attempt.familiar || (first && (user?.failures ?? 0) < limits.login_failures_per_user_max);
-  if (!exempt) until = Math.max(until, blockedUntil(user, perUser, now));
+  let until = blockedUntil(pair, perUser, now);
+  if (!attempt.familiar) {
+    const address = await findFailures(reader, keys.address);
+    const user = await findFailures(reader, keys.user);
+    const first = pair === undefined || isOver(pair, perUser, now);
+    const exempt = first && (user?.failures ?? 0) < limits.login_failures_per_user_max;
+    until = Math.max(until, blockedUntil(address, perAddress, now));
+    if (!exempt) until = Math.max(until, blockedUntil(user, perUser, now));
+  }
   if (until > now) throw tooManyAttempts(until - now);
 }
 
@@ -108,14 +133,6 @@ export function tooManyAttempts(wait_ms: number): Problem {
   return problems.tooManyAttempts({ retry_after_s: Math.max(1, Math.ceil(wait_ms / 1000)) });
 }
 
-/** The network whose failures are counted. An IPv6 host has a whole /64. */
-export function networkPrefix(ip: string | null): string {
-  if (ip === null || !ipaddr.isValid(ip)) return 'unknown';
-  const address = ipaddr.process(ip);
-  if (address.kind() === 'ipv4') return address.toString();
-  return ipaddr.IPv6.networkAddressFromCIDR(`${ip.split('%')[0]}/64`).toString();
-}
-
 /** Usernames are hashed, because an attempt may contain anything, such as a password in the wrong field. */
 function throttleKeys({ username, ip }: Attempt) {
   const network = networkPrefix(ip);
@@ -125,6 +142,10 @@ function throttleKeys({ username, ip }: Attempt) {
 
 function addressKey(ip: string | null): string {
   return `ip:${networkPrefix(ip)}`;
+}
+
+function familiarKey(user_id: string, ip: string | null): string {
+  return `familiar:${user_id}:${networkPrefix(ip)}`;
 }
 
 async function count(tx: Tx, key: string, rule: Rule, now: number): Promise<boolean> {

@@ -8,11 +8,12 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
+import { networkPrefix } from '../../core/network.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Accounts, SignedIn } from '../accounts/service.ts';
-import { admitAddress, failAddress, networkPrefix } from '../accounts/throttle.ts';
+import { admitAddress, failAddress } from '../accounts/throttle.ts';
 import type { Audit, AuditEntry } from '../audit/service.ts';
 import { type Client, newToken, type Tokens } from '../tokens/service.ts';
 import { limits } from './limits.ts';
@@ -199,21 +200,20 @@ export class Passkeys {
   }
 
   /**
-   * Creates a sign-in. Any error is `passkey was not accepted`, after the same amount of work even if the passkey is unknown;
-   * too many failures from an address are a 429.
+   * Creates a sign-in. Any error is `passkey was not accepted`, after the same amount of work even if the passkey is unknown.
+   * After too many failures from an address, unknown passkeys get a 429. Others share the address, so their passkeys do not.
    */
   finishLogin(login_id: string, response: LoginResponse, client: Client): Promise<SignedIn> {
-    return this.#deps.accounts.inTurn(client.ip, () => this.#finishLogin(login_id, response, client));
+    const turn = `passkeys ${networkPrefix(client.ip)}`;
+    return this.#deps.accounts.inTurn(turn, () => this.#finishLogin(login_id, response, client));
   }
 
   async #finishLogin(login_id: string, response: LoginResponse, client: Client): Promise<SignedIn> {
     const { store, clock, accounts, audit } = this.#deps;
     const { open, known } = await store.write(async (tx) => {
-      await admitAddress(tx, client.ip, clock.now());
-      return {
-        open: await takeLogin(tx, login_id),
-        known: await passkeyOfCredential(tx, decode(response.id)),
-      };
+      const known = await passkeyOfCredential(tx, decode(response.id));
+      if (known === undefined) await admitAddress(tx, client.ip, clock.now());
+      return { open: await takeLogin(tx, login_id), known };
     });
     const shown = await this.#shown(response, open, known).catch((error: Error) => error);
     const token = newToken();

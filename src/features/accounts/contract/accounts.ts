@@ -100,6 +100,7 @@ export const accountRoutes = {
     method: 'POST',
     path: '/api/login',
     action: 'session.open',
+    limits_rate: true,
     tag: 'Accounts',
     summary: 'Sign in with a password',
     description:
