@@ -1,5 +1,6 @@
-/** Closes the file descriptors that a process inherited from its parent. */
+/** The file descriptors of this process: how many it can have, and those that it inherited from its parent. */
 import { closeSync, readdirSync, readFileSync } from 'node:fs';
+import { limits } from './limits.ts';
 import { hasProc } from './proc.ts';
 
 /** O_CLOEXEC, as /proc shows it on every Linux that Node supports. */
@@ -21,4 +22,11 @@ export function closeInheritedDescriptors(): void {
       // This was the descriptor with which readdir listed the folder.
     }
   }
+}
+
+/** How many descriptors this process can have open. */
+export function descriptorsMax(): number {
+  if (!hasProc) return limits.descriptors_assumed;
+  const max = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+  return max === undefined ? limits.descriptors_assumed : Number(max);
 }

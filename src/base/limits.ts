@@ -102,8 +102,18 @@ export const limits = {
   link_connect_ms: 10_000,
   /** A connection is closed after being without traffic for this long. Pings are traffic. */
   link_idle_ms: 60_000,
-  /** Connections of actors to one listener. */
+  /** Connections to one listener that have carried a call with a valid token of an actor. */
   actor_connections_max: 128,
+  /** Of those, connections with the same token. */
+  actor_connections_per_token: 16,
+  /** Open files that are assumed to be possible where the system does not tell. */
+  descriptors_assumed: 16_000,
+  /** Connections to an internal listener whose peer has proven nothing so far: no certificate, and no call with a valid token. */
+  anonymous_connections_max: 1_000,
+  /** The most of these connections as a share of the possible open files. */
+  anonymous_connections_share: 0.05,
+  /** Such a connection to a gRPC listener is closed after this time, unless a call is in progress. */
+  anonymous_connection_ms: 15_000,
   /** Streams of one actor's connection. */
   actor_streams_max: 2,
   /** Longest token in a call. */

@@ -27,8 +27,9 @@ export async function openActors(options: ActorListenerOptions, opened: Closing)
   const certificate = trust.identity();
   const call = (request: Omit<ActorCall, 'node_id'>) => actors.call({ ...request, node_id: MAIN_NODE });
   const isOperator = (peer: X509Certificate) => trust.isOwnKey(peer);
+  const isGenuine = (token: string) => actors.isGenuine(token);
   const operators = trust.mode === 'mtls' ? { isOperator } : {};
-  const listener = await openActorListener({ ...address, certificate, call, log, ...operators });
+  const listener = await openActorListener({ ...address, certificate, call, isGenuine, log, ...operators });
   opened.push(() => listener.close());
   const announce = () =>
     announceActors({ files, ...address, port: listener.port, identity: trust.identity(), log });

@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { type Agent, type RequestOptions, request as sendRequest } from 'node:https';
 import { dropRest } from './body.ts';
 import { limits } from './limits.ts';
-import { CLIENT_HEADER, type IsPlane, isPlaneSafely, type PlaneIdentity } from './peers.ts';
+import { CALLER_HEADER, CLIENT_HEADER, type IsPlane, isPlaneSafely, type PlaneIdentity } from './peers.ts';
 
 /** The address of the active plane's listener for other planes. */
 export interface ActivePlane {
@@ -43,6 +43,8 @@ interface ForwardedRequest {
   client: string | null;
   /** The value of the header `strict-transport-security` of this plane's listener; null: none. */
   strict_transport: string | null;
+  /** Called if the request has a valid token. */
+  onCaller(user_id: string): void;
 }
 
 /** Sends a request once. */
@@ -74,6 +76,8 @@ export function forwardOnce(access: PeerAccess, forwarded: ForwardedRequest): At
       return;
     }
     outcome = 'answered';
+    const caller = incoming.headers[CALLER_HEADER];
+    if (typeof caller === 'string') forwarded.onCaller(caller);
     endStream = passOn(incoming, outgoing, forwarded);
   });
   outgoing.on('error', (cause) => {
@@ -205,7 +209,7 @@ function requestHeaders(request: IncomingMessage, client: string | null): string
 
 function responseHeaders(incoming: IncomingMessage, strict_transport: string | null): string[] {
   // Whether browsers must use https depends on the listener that they use.
-  const kept = endToEnd(incoming, ['strict-transport-security']);
+  const kept = endToEnd(incoming, ['strict-transport-security', CALLER_HEADER]);
   if (strict_transport !== null) kept.push('strict-transport-security', strict_transport);
   return kept;
 }

@@ -1,11 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  Agent,
   type ClientRequest,
   type IncomingMessage,
   type RequestListener,
   request as sendRequest,
 } from 'node:http';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
@@ -17,7 +19,7 @@ import type { ActivePlane } from './forwarded-request.ts';
 import { Forwarder, type ForwarderOptions } from './forwarding.ts';
 import { clientAddress } from './guard.ts';
 import { type Listener, openListener } from './listener.ts';
-import { CLIENT_HEADER, type Peers, type PlaneIdentity } from './peers.ts';
+import { CALLER_HEADER, CLIENT_HEADER, type Peers, type PlaneIdentity } from './peers.ts';
 
 let authority: TestAuthority;
 let active: PlaneIdentity;
@@ -298,10 +300,37 @@ describe('forwarding', () => {
     forwarder.setTarget(at(peers));
     expect((await send('/')).headers['strict-transport-security']).toBe(undefined);
     const headers = { ...listener.headers, 'strict-transport-security': 'max-age=2' };
-    stand({ listener: { guard: listener.guard, headers } });
+    const { guard, connections } = listener;
+    stand({ listener: { guard, connections, headers } });
     forwarder.setTarget(at(peers));
     expect((await send('/')).headers['strict-transport-security']).toBe('max-age=2');
   });
+});
+
+test('learns from the active plane whose connection it is, and keeps that from the client', async () => {
+  const options = { host: '127.0.0.1', port: 0, tls: null, public_origin: null };
+  listener = await openListener({ ...options, bounds: { strangers_max: 2, owned_max: 2 } });
+  opened.push(() => listener.close());
+  stand();
+  const peers = await openPlane((_request, response) => {
+    response.writeHead(200, { [CALLER_HEADER]: 'usr_ada' }).end('ok');
+  });
+  forwarder.setTarget(at(peers));
+  const agent = new Agent({ keepAlive: true });
+  opened.push(async () => agent.destroy());
+  const ask = async () => {
+    const outgoing = sendRequest(listener.url, { agent }).end();
+    const incoming = await responseTo(outgoing);
+    await text(incoming);
+    return { reused: outgoing.reusedSocket, caller: incoming.headers[CALLER_HEADER] };
+  };
+  expect(await ask()).toEqual({ reused: false, caller: undefined });
+  for (let i = 0; i < 4; i++) {
+    const silent = connect(listener.address.port, '127.0.0.1').on('error', () => {});
+    opened.push(async () => void silent.destroy());
+    await once(silent, 'connect');
+  }
+  expect(await ask()).toEqual({ reused: true, caller: undefined });
 });
 
 describe('identities', () => {

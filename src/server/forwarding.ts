@@ -23,7 +23,7 @@ import { type PlainRequest, requestIds, sendProblem } from './problem-response.t
 
 export interface ForwarderOptions {
   /** The public listener of this plane. Its guard checks Host and Origin. Pass `handle` to its `serve`. */
-  listener: Pick<Listener, 'guard' | 'headers'>;
+  listener: Pick<Listener, 'guard' | 'headers' | 'connections'>;
   /** `server.behind_proxy` of this plane. */
   behind_proxy: boolean;
   /** The identity that this plane shows to the active one. Read for every request, so that it may change. */
@@ -170,6 +170,7 @@ export class Forwarder {
       response,
       client: clientAddress(request, behind_proxy),
       strict_transport: listener.headers['strict-transport-security'] ?? null,
+      onCaller: (user_id) => listener.connections.find(request.socket)?.own(user_id),
     });
     this.#attempts.add(attempt);
     const { outcome, error } = await attempt.ended;

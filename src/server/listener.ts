@@ -16,6 +16,8 @@ import {
   type ServerOptions as TlsServerOptions,
 } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { type ConnectionBounds, Connections } from '../base/connections.ts';
+import { descriptorsMax } from '../base/descriptors.ts';
 import { problems } from '../core/problem.ts';
 import { Guard } from './guard.ts';
 import { limits } from './limits.ts';
@@ -38,6 +40,8 @@ export interface ListenerOptions {
   public_origin: string | null;
   /** Time limits for clients; tests use shorter ones than `limits`. */
   timeouts?: Partial<Timeouts>;
+  /** Bounds of connections; tests use smaller ones than `connectionBounds`. */
+  bounds?: ConnectionBounds;
 }
 
 export const default_timeouts = {
@@ -65,8 +69,9 @@ export class Listener {
   readonly headers: Readonly<Record<string, string>>;
   /** As it was created. `setCertificate` does not change it. */
   readonly options: ListenerOptions;
+  /** Its open connections. Whoever verifies the token of a request names the owner of its connection. */
+  readonly connections: Connections;
   readonly #timeouts: Timeouts;
-  readonly #connections: ReadonlySet<Socket>;
   #handler: RequestListener;
   #address: AddressInfo | null = null;
   #loopback: OtherLoopback | null = null;
@@ -82,8 +87,11 @@ export class Listener {
     this.#handler = (request, response) =>
       sendProblem({ request, response, request_id: newId() }, problems.notReady(), this.headers);
     this.server = createHttpServer(options.tls, this.#timeouts);
-    this.server.on('request', (request, response) => this.#handler(request, response));
-    this.#connections = trackConnections(this.server);
+    this.connections = new Connections(this.server, options.bounds ?? connectionBounds(descriptorsMax()));
+    this.server.on('request', (request, response) => {
+      this.#countRequest(request, response);
+      this.#handler(request, response);
+    });
   }
 
   /**
@@ -140,9 +148,16 @@ export class Listener {
     return this.#closed;
   }
 
+  #countRequest({ socket }: IncomingMessage, response: ServerResponse): void {
+    const connection = this.connections.find(socket);
+    if (connection === undefined) return;
+    connection.begin();
+    response.once('close', connection.end);
+  }
+
   async #close(): Promise<void> {
     await Promise.all([
-      closeServer(this.server, this.#connections, this.#timeouts.cut_ms),
+      closeServer(this.server, this.connections, this.#timeouts.cut_ms),
       this.#loopback?.close(),
     ]);
   }
@@ -188,28 +203,22 @@ export function createHttpServer(
   return server;
 }
 
-/** All open connections. The HTTP server does not know a connection during its TLS handshake and could not close it. */
-export function trackConnections(server: Server): ReadonlySet<Socket> {
-  const connections = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  return connections;
+/** The bounds of clients' connections for a process that can have this number of descriptors open. */
+export function connectionBounds(descriptors: number): ConnectionBounds {
+  const max = Math.floor(descriptors * limits.connections_share);
+  const strangers_max = Math.min(limits.connections_anonymous_max, Math.floor(max / 4));
+  return { strangers_max, owned_max: max - strangers_max };
 }
 
 /** Accepts no more connections, waits for open requests up to `cut_ms`, and then closes their connections. */
-export async function closeServer(
-  server: Server,
-  connections: ReadonlySet<Socket>,
-  cut_ms: number,
-): Promise<void> {
+export async function closeServer(server: Server, connections: Connections, cut_ms: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Connections become idle one by one as their last responses end.
   const idle = setInterval(() => server.closeIdleConnections(), limits.drain_poll_ms);
   const cut = setTimeout(() => {
     server.closeAllConnections();
-    for (const connection of connections) connection.destroy();
+    // The HTTP server does not know a connection during its TLS handshake.
+    connections.destroyAll();
   }, cut_ms);
   await closed;
   clearInterval(idle);

@@ -13,6 +13,7 @@ import { type OperationId, operationIds, routes } from '../api/routes.ts';
 import { changesNothing, ignoredFieldsHeader, unknownFields } from '../api/unknown-fields.ts';
 import { validate } from '../api/validate.ts';
 import { withinLimits } from '../api/within-limits.ts';
+import type { Connections } from '../base/connections.ts';
 import { limits as sharedLimits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
@@ -22,8 +23,9 @@ import { invalid, problems, unknownField } from '../core/problem.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { parseBody, readBody } from './body.ts';
 import type { Call, Handlers, ResourceChecks } from './call.ts';
-import { clientAddress, isFromLoopback } from './guard.ts';
+import { clientAddress, isForwarded, isFromLoopback } from './guard.ts';
 import { limits } from './limits.ts';
+import { CALLER_HEADER } from './peers.ts';
 import type { Rate, RateLimiter } from './rate.ts';
 
 export interface MountOptions {
@@ -46,6 +48,8 @@ export interface MountOptions {
 
 export interface MountContext extends MountOptions {
   limiter: RateLimiter;
+  /** The connections of the public listener. */
+  connections: Connections;
   draining: AbortSignal;
 }
 
@@ -73,7 +77,7 @@ declare module 'fastify' {
 export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: MountContext): void {
   app.decorateRequest('caller', null);
   app.decorateRequest('ip_address', null);
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const { operation } = request;
     request.ip_address = clientAddress(request.raw, options.behind_proxy);
     if (operation === null && !isApiPath(request.url)) return done();
@@ -84,6 +88,8 @@ export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: M
     }
     const admit = (caller: Caller) => {
       request.caller = caller;
+      if (isForwarded(request.raw)) reply.header(CALLER_HEADER, caller.user_id);
+      else options.connections.find(request.raw.socket)?.own(caller.user_id);
       done();
     };
     const caller = signIn(request, options);

@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { request as sendRequest } from 'node:https';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { connect } from 'node:tls';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { openFakeHttp, USER_TOKEN } from '../testing/http.ts';
+import { connect as connectTls } from 'node:tls';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
 import { openTestPeers, TestAuthority } from '../testing/planes.ts';
 import { clientAddress, isForwarded, isFromLoopback } from './guard.ts';
 import { limits } from './limits.ts';
-import { CLIENT_HEADER, type Peers, type PlaneIdentity } from './peers.ts';
+import { CALLER_HEADER, CLIENT_HEADER, type Peers, type PlaneIdentity } from './peers.ts';
 import type { HttpServer } from './server.ts';
 
 let authority: TestAuthority;
@@ -83,6 +84,32 @@ test('passes requests of planes to the handler, whatever their host', async () =
   expect([status, JSON.parse(body).username]).toEqual([200, '203.0.113.7']);
 });
 
+test('tells the other plane whose valid token a request has', async () => {
+  peers.serve(plane.handler);
+  const from = { [CLIENT_HEADER]: '198.51.100.9' };
+  const valid = { ...from, authorization: `Bearer ${ROOT_TOKEN}` };
+  expect((await send('/api/me', { headers: valid })).headers[CALLER_HEADER]).toBe('usr_root');
+  const invalid = { ...from, authorization: 'Bearer invalid', [CALLER_HEADER]: 'usr_root' };
+  for (const headers of [from, invalid]) {
+    expect((await send('/api/me', { headers })).headers[CALLER_HEADER]).toBe(undefined);
+  }
+});
+
+test('connections without a certificate keep out no plane', async () => {
+  await peers.close();
+  peers = await openTestPeers(active, { strangers_max: 4 });
+  peers.serve((_request, response) => response.end());
+  const sockets: Socket[] = [];
+  for (let i = 0; i < 12; i++) {
+    const silent = connect(peers.address.port, '127.0.0.1').on('error', () => {});
+    onTestFinished(() => void silent.destroy());
+    await once(silent, 'connect');
+    sockets.push(silent.resume());
+  }
+  expect((await send('/')).status).toBe(200);
+  await expect.poll(() => sockets.filter(({ closed }) => !closed).length).toBeLessThanOrEqual(4);
+});
+
 test("refuses a node's certificate, no certificate, and a plane of another authority", async () => {
   let served = 0;
   peers.serve((_request, response) => {
@@ -108,7 +135,7 @@ test('refuses a certificate that cannot be examined', async () => {
 
 test('refuses TLS before 1.3', async () => {
   const { port } = peers.address;
-  const socket = connect({ port, host: '127.0.0.1', ...standby, maxVersion: 'TLSv1.2' });
+  const socket = connectTls({ port, host: '127.0.0.1', ...standby, maxVersion: 'TLSv1.2' });
   const [error] = await once(socket, 'error');
   expect(error.code).toBe('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION');
 });

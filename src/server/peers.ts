@@ -8,16 +8,11 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Server as TlsServer } from 'node:https';
 import { type AddressInfo, isIP } from 'node:net';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
+import { anonymousMax, Connections } from '../base/connections.ts';
 import { invalid, problems } from '../core/problem.ts';
 import { acceptForwarded, plainAddress } from './guard.ts';
 import { limits } from './limits.ts';
-import {
-  closeServer,
-  createHttpServer,
-  default_timeouts,
-  type Timeouts,
-  trackConnections,
-} from './listener.ts';
+import { closeServer, createHttpServer, default_timeouts, type Timeouts } from './listener.ts';
 import { commonHeaders, requestIds, sendProblem } from './problem-response.ts';
 
 /** A plane's certificate, its key, and the authorities whose certificates it accepts. PEM. */
@@ -33,6 +28,9 @@ export type IsPlane = (certificate: PeerCertificate) => boolean;
 /** Names the client of a forwarded request: an IP address, or `unknown`. Only believed if another plane sends it. */
 export const CLIENT_HEADER = 'x-svc-client-address';
 
+/** In a response to another plane: the id of the user whose token was valid. It does not reach the client. */
+export const CALLER_HEADER = 'x-svc-caller';
+
 export interface PeersOptions {
   /** Address to bind; port 0 uses a free port. */
   host: string;
@@ -42,6 +40,8 @@ export interface PeersOptions {
   isPlane: IsPlane;
   /** Time limits for other planes; tests use shorter ones than `limits`. */
   timeouts?: Partial<Timeouts>;
+  /** Connections that have not shown a certificate; tests use fewer than `anonymousMax`. */
+  strangers_max?: number;
 }
 
 export interface Peers {
@@ -69,9 +69,14 @@ export async function openPeers(options: PeersOptions): Promise<Peers> {
     timeouts,
     limits.peer_header_bytes_max,
   ) as TlsServer;
+  const connections = new Connections(server, {
+    strangers_max: options.strangers_max ?? anonymousMax(),
+    owned_max: Number.POSITIVE_INFINITY,
+  });
   // Before the HTTP server's own listener, so that it reads nothing from a connection that is refused.
   server.prependListener('secureConnection', (socket: TLSSocket) => {
-    if (!isPlaneSafely(options.isPlane, socket.getPeerCertificate())) socket.destroy();
+    if (isPlaneSafely(options.isPlane, socket.getPeerCertificate())) connections.find(socket)?.release();
+    else socket.destroy();
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const client = clientOf(request);
@@ -83,7 +88,6 @@ export async function openPeers(options: PeersOptions): Promise<Peers> {
     acceptForwarded(request, client);
     handler(request, response);
   });
-  const connections = trackConnections(server);
   await once(server.listen({ host: options.host, port: options.port }), 'listening');
   let closed: Promise<void> | null = null;
   return {

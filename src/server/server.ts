@@ -75,7 +75,12 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
 
-  mountRoutes(app, options.handlers, { ...options, limiter: new RateLimiter(), draining: draining.signal });
+  mountRoutes(app, options.handlers, {
+    ...options,
+    limiter: new RateLimiter(),
+    connections: listener.connections,
+    draining: draining.signal,
+  });
   mountHealth(app, { ...options, metrics });
   await mountPages(app, options.web);
 

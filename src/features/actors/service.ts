@@ -64,6 +64,11 @@ export class Actors {
     this.#methods = { whoami: (caller, params) => this.#whoami(caller, params), ...methods };
   }
 
+  /** Whether this plane has issued the token to a session, which may have ended. False for tokens made from the shared secret. */
+  isGenuine(token: string): boolean {
+    return this.#deps.session_tokens.sessionOf(token) !== null;
+  }
+
   /** Returns the method's result; throws a Problem. */
   async call({ method, params, token, node_id, ip = null }: ActorCall): Promise<unknown> {
     const caller = { ...(await this.#authenticate(token, node_id)), ip };

@@ -10,20 +10,20 @@ import {
   Code,
   ConnectError,
   type ConnectRouter,
-  createContextKey,
   createContextValues,
   type HandlerContext,
-  type Interceptor,
   type ServiceImpl,
 } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import type { Clock } from '../../base/clock.ts';
+import { type ConnectionBounds, Connections } from '../../base/connections.ts';
 import { closeWhenIdle } from '../../base/idle-session.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Node } from '../../core/node.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Launch } from '../../core/session.ts';
+import { callerBounds, callerConnection } from '../callers.ts';
 import { limits } from '../limits.ts';
 import { worktreeFromWire } from '../plane/remote-node.ts';
 import { type GetPatchRequest, NodeService } from '../proto/node_pb.ts';
@@ -36,17 +36,15 @@ import {
   isBefore,
   LINK_HEADER,
   type LinkPosition,
-  ProtocolError,
   remoteToWire,
   repositoryToWire,
   safeInteger,
-  TIME_HEADER,
-  toConnectError,
   versionInfo,
   versionMismatch,
   viewToWire,
   withoutNulls,
 } from '../wire.ts';
+import { type Authorize, callerSocket, guard } from './guard.ts';
 import { PlaneLink } from './plane-link.ts';
 import { type Grown, servePull } from './pulling.ts';
 
@@ -55,8 +53,7 @@ export interface NodeServerOptions {
   port: number;
   /** `serve` gets the server before it listens. Null: no TLS. */
   tls: { options: http2.SecureServerOptions; serve?(server: http2.Http2SecureServer): void } | null;
-  /** Throws a ConnectError if the caller is not allowed; `service` is the name of the called service. */
-  authorize(call: { socket: Socket; authorization: string | null; service: string }): Promise<void>;
+  authorize: Authorize;
   /** Other services on the same listener. */
   routes?: (router: ConnectRouter) => void;
   renewal: Pick<ServiceImpl<typeof NodeService>, 'beginRenewal' | 'completeRenewal'>;
@@ -68,6 +65,8 @@ export interface NodeServerOptions {
   worktree_root_problem(path: string): Promise<string | null>;
   /** The highest link position so far, stored across restarts. `set` rejects if it must not be accepted. */
   latest: { get(): LinkPosition | null; set(position: LinkPosition): Promise<void> };
+  /** Bounds of connections that are not a plane's; tests use smaller ones than `callerBounds`. */
+  bounds?: ConnectionBounds;
   clock: Clock;
   log: Logger;
 }
@@ -80,8 +79,6 @@ export interface NodeServer {
   close(): Promise<void>;
 }
 
-const socketKey = createContextKey<Socket | null>(null);
-
 /** Opens the listener. Resolves when it accepts connections; throws an errno error, such as EADDRINUSE. */
 export async function openNodeServer(options: NodeServerOptions): Promise<NodeServer> {
   const handlers = new Handlers(options);
@@ -92,7 +89,9 @@ export async function openNodeServer(options: NodeServerOptions): Promise<NodeSe
     interceptors: [guard(options)],
     contextValues: (request) => {
       const socket = 'stream' in request ? (request.stream.session?.socket ?? null) : null;
-      return createContextValues().set(socketKey, socket as Socket | null);
+      return createContextValues()
+        .set(callerSocket, socket as Socket | null)
+        .set(callerConnection, (socket && connections.find(socket)) ?? null);
     },
     routes: (router) => {
       router.service(NodeService, handlers);
@@ -105,15 +104,13 @@ export async function openNodeServer(options: NodeServerOptions): Promise<NodeSe
     maxConcurrentStreams: limits.link_streams_max,
   };
   const server = makeServer(options.tls, settings, adapter);
-  const sessions = new Set<http2.ServerHttp2Session>();
+  const connections = new Connections(server, options.bounds ?? callerBounds());
   server.on('session', (session: http2.ServerHttp2Session) => {
     // Unauthenticated sessions were already closed, and any request on one throws.
     if (session.destroyed) return;
     session.setLocalWindowSize(limits.link_window_bytes);
     closeWhenIdle(session, sharedLimits.link_idle_ms);
     session.on('error', (error) => options.log.debug({ err: error }, 'a connection of the link failed'));
-    session.once('close', () => sessions.delete(session));
-    sessions.add(session);
   });
   server.on('sessionError', () => {});
   server.on('tlsClientError', (error: Error) => {
@@ -128,7 +125,7 @@ export async function openNodeServer(options: NodeServerOptions): Promise<NodeSe
       handlers.end();
       const closed = once(server, 'close');
       server.close();
-      for (const session of sessions) session.destroy();
+      connections.destroyAll();
       await closed;
     },
   };
@@ -143,52 +140,6 @@ function makeServer(
   const server = http2.createSecureServer({ ...tls.options, minVersion: 'TLSv1.3', settings }, adapter);
   tls.serve?.(server);
   return server;
-}
-
-/**
- * Authorizes every call before its handler runs. Converts what a handler throws, at once or during a stream, to an
- * error of the protocol.
- */
-function guard({ authorize, clock, log }: NodeServerOptions): Interceptor {
-  const refusal = (error: unknown, method: string): ConnectError => {
-    const is_protocol_error = error instanceof ProtocolError;
-    if (is_protocol_error) {
-      log.warn({ reason: error.message, method }, 'plane breaks the protocol');
-    } else if (!(error instanceof ConnectError) && !(error instanceof Problem) && !isHungUp(error)) {
-      log.error({ err: error, method }, 'a call of the plane failed');
-    }
-    const refused = is_protocol_error
-      ? new ConnectError(error.message, Code.InvalidArgument)
-      : toConnectError(error);
-    refused.metadata.set(TIME_HEADER, String(clock.now()));
-    return refused;
-  };
-  async function* guarded<T>(messages: AsyncIterable<T>, method: string): AsyncGenerator<T> {
-    try {
-      yield* messages;
-    } catch (error) {
-      throw refusal(error, method);
-    }
-  }
-  return (next) => async (request) => {
-    const method = request.method.name;
-    try {
-      const authorization = request.header.get('authorization');
-      const socket = request.contextValues.get(socketKey);
-      if (!socket) throw new ConnectError('unauthorized', Code.Unauthenticated);
-      await authorize({ socket, authorization, service: request.service.typeName });
-      const response = await next(request);
-      return response.stream ? { ...response, message: guarded(response.message, method) } : response;
-    } catch (error) {
-      throw refusal(error, method);
-    }
-  };
-}
-
-/** Whether the caller has disconnected, which the link itself reports. */
-function isHungUp(error: unknown): boolean {
-  const { code = '' } = error as NodeJS.ErrnoException;
-  return /^(ERR_STREAM_|ERR_HTTP2_|ECONNRESET|EPIPE)/.test(code);
 }
 
 class Handlers implements ServiceImpl<typeof NodeService> {

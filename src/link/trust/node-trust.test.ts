@@ -239,20 +239,6 @@ test('agents of the machine, without a certificate, can call the actor service a
   expect(await actorCall(await dial(node, { ca, cert, key }))).toBe('"ok"');
 });
 
-test('connections of agents are limited, and leave room for the plane', async () => {
-  const node = await joined({ actors: true });
-  const { ca, cert, key } = node.plane.identity()!;
-  const agents = [];
-  while (agents.length < limits.actor_connections_max) agents.push(await dial(node, { ca }));
-  expect(await actorCall(agents[0]!)).toBe('"ok"');
-  expect(await actorCall(await dial(node, { ca }))).toBe('failed to connect to remote node');
-  expect(await outcome(await dial(node, { ca, cert, key }), null)).toBe('ok');
-  agents[0]!.close();
-  await vi.waitFor(async () => expect(await actorCall(await dial(node, { ca }))).toBe('"ok"'), {
-    timeout: 20_000,
-  });
-});
-
 test('without an actor service, a peer without a certificate is rejected', async () => {
   const node = await joined();
   const agent = await dial(node, { ca: node.plane.identity()!.ca });

@@ -77,8 +77,6 @@ export class NodeTrust {
   readonly #servers = new Set<Http2SecureServer>();
   /** Sessions accepted by the operational context, with its authority at that time. */
   readonly #sessions = new Map<ServerHttp2Session, string>();
-  /** Number of open connections of actors. */
-  #actors = 0;
   readonly #peer_infos = new WeakMap<TLSSocket, PeerInfo>();
   #trusted!: Trusted;
   #join: { ca: X509Certificate; context: SecureContext; until_ms: number } | null = null;
@@ -183,19 +181,8 @@ export class NodeTrust {
       } else if (peer === 'plane') {
         this.#sessions.set(session, this.#trusted.ca);
         session.on('close', () => this.#sessions.delete(session));
-      } else if (peer === 'actor') this.#limitActor(session);
+      } else if (peer === 'actor') session.settings({ maxConcurrentStreams: sharedLimits.actor_streams_max });
     });
-  }
-
-  /** Unauthenticated programs of this machine may connect, so their connections and concurrent calls are limited. */
-  #limitActor(session: ServerHttp2Session): void {
-    if (this.#actors >= sharedLimits.actor_connections_max) {
-      session.destroy(undefined, http2.NGHTTP2_ENHANCE_YOUR_CALM);
-      return;
-    }
-    this.#actors++;
-    session.on('close', () => this.#actors--);
-    session.settings({ maxConcurrentStreams: sharedLimits.actor_streams_max });
   }
 
   /** Determines the peer from the certificate of the socket. `socket` may belong to an HTTP/2 session. */

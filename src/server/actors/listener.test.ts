@@ -96,48 +96,182 @@ test('accepts only JSON of a limited size', async () => {
   expect(await ask(connection, { params: '[]' })).toBe('passed');
 });
 
-test('limits concurrent calls, and frees a slot when a call is answered', async () => {
+/** A listener whose calls wait until they are released. The tokens that begin with `s` are genuine. */
+async function openHeld(more: Partial<ActorListenerOptions> = {}) {
   const held: (() => void)[] = [];
   const listener = await openTestListener({
     call: () => new Promise((resolve) => held.push(() => resolve(null))),
+    isGenuine: (token) => token.startsWith('s'),
+    ...more,
   });
-  const callers = [];
-  while (callers.length < limits.actor_calls_max) {
+  const held_are = (count: number) => expect.poll(() => held.length).toBe(count);
+  const releaseAll = () => {
+    for (const release of held) release();
+  };
+  return { listener, held, held_are, releaseAll };
+}
+
+/** `count` calls with one token, over as many connections as they need. */
+async function callers(
+  listener: ActorListener,
+  count: number,
+  call: { method?: string; authorization?: string },
+): Promise<Promise<unknown>[]> {
+  const calls: Promise<unknown>[] = [];
+  while (calls.length < count) {
     const connection = await dial(listener);
-    for (let i = 0; i < sharedLimits.actor_streams_max; i++) callers.push(ask(connection));
+    for (let i = 0; i < sharedLimits.actor_streams_max && calls.length < count; i++)
+      calls.push(ask(connection, call));
   }
-  while (held.length < limits.actor_calls_max) await new Promise((resolve) => setTimeout(resolve, 10));
+  return calls;
+}
+const FULL = 'rate_limited: too many calls at once';
+
+test('limits concurrent calls, and frees a slot when a call is answered', async () => {
+  const { listener, held, held_are, releaseAll } = await openHeld();
+  const calls = [];
+  for (let i = 0; i < limits.actor_calls_max / limits.actor_calls_per_token; i++) {
+    calls.push(...(await callers(listener, limits.actor_calls_per_token, { authorization: `Bearer s${i}` })));
+  }
+  await held_are(limits.actor_calls_max);
   const late = await dial(listener);
-  expect(await ask(late)).toBe('rate_limited: too many calls at once');
+  expect(await ask(late)).toBe(FULL);
   held.shift()!();
-  await Promise.race(callers);
+  await Promise.race(calls);
   const next = ask(late);
-  while (held.length < limits.actor_calls_max) await new Promise((resolve) => setTimeout(resolve, 10));
-  for (const release of held) release();
+  await held_are(limits.actor_calls_max);
+  releaseAll();
   expect(await next).toBeNull();
-  expect(await Promise.all(callers)).toEqual(callers.map(() => null));
+  expect(await Promise.all(calls)).toEqual(calls.map(() => null));
 });
 
 test('reserves slots for calls that do not wait for mail', async () => {
-  const held: (() => void)[] = [];
-  const receive = { method: 'receive' };
-  const listener = await openTestListener({
-    call: ({ method }) =>
-      method === 'receive'
-        ? new Promise((resolve) => held.push(() => resolve(null)))
-        : Promise.resolve('said'),
-  });
-  const receivers = [];
-  while (receivers.length < limits.actor_receives_max) {
-    const connection = await dial(listener);
-    for (let i = 0; i < sharedLimits.actor_streams_max; i++) receivers.push(ask(connection, receive));
+  const { listener, held_are, releaseAll } = await openHeld();
+  const calls = [];
+  for (let i = 0; i < limits.actor_receives_max / limits.actor_receives_per_token; i++) {
+    const call = { method: 'receive', authorization: `Bearer s${i}` };
+    calls.push(...(await callers(listener, limits.actor_receives_per_token, call)));
   }
-  while (held.length < limits.actor_receives_max) await new Promise((resolve) => setTimeout(resolve, 10));
+  await held_are(limits.actor_receives_max);
   const another = await dial(listener);
-  expect(await ask(another, receive)).toBe('rate_limited: too many calls at once');
-  expect(await ask(another)).toBe('said');
-  for (const release of held) release();
-  expect(await Promise.all(receivers)).toEqual(receivers.map(() => null));
+  expect(await ask(another, { method: 'receive' })).toBe(FULL);
+  const call = ask(another);
+  await held_are(limits.actor_receives_max + 1);
+  releaseAll();
+  expect(await call).toBeNull();
+  expect(await Promise.all(calls)).toEqual(calls.map(() => null));
+});
+
+test('limits the concurrent calls with one token', async () => {
+  const { listener, held_are, releaseAll } = await openHeld();
+  const own = { authorization: 'Bearer s1' };
+  const receive = { ...own, method: 'receive' };
+  const calls = await callers(listener, limits.actor_receives_per_token, receive);
+  await held_are(limits.actor_receives_per_token);
+  const [refused] = await callers(listener, 1, receive);
+  expect(await refused).toBe(FULL);
+  calls.push(...(await callers(listener, limits.actor_calls_per_token - calls.length, own)));
+  await held_are(limits.actor_calls_per_token);
+  const [late] = await callers(listener, 1, own);
+  expect(await late).toBe(FULL);
+  calls.push(...(await callers(listener, 1, { ...receive, authorization: 'Bearer s2' })));
+  await held_are(limits.actor_calls_per_token + 1);
+  releaseAll();
+  expect(await Promise.all(calls)).toEqual(calls.map(() => null));
+});
+
+test('calls with unknown tokens leave slots for tokens that have been valid', async () => {
+  const { listener, held, held_are, releaseAll } = await openHeld({ isGenuine: () => false });
+  const valid = { authorization: 'Bearer valid' };
+  const [first] = await callers(listener, 1, valid);
+  await held_are(1);
+  held.shift()!();
+  await first;
+  const calls = [];
+  for (let i = 0; i < limits.actor_calls_unproven_max; i++)
+    calls.push(...(await callers(listener, 1, { authorization: `Bearer ${i}` })));
+  await held_are(limits.actor_calls_unproven_max);
+  const [unknown] = await callers(listener, 1, { authorization: 'Bearer x' });
+  expect(await unknown).toBe(FULL);
+  calls.push(...(await callers(listener, 1, valid)));
+  await held_are(limits.actor_calls_unproven_max + 1);
+  releaseAll();
+  expect(await Promise.all(calls)).toEqual(calls.map(() => null));
+});
+
+test('forgets a token that is no longer valid', async () => {
+  let valid = true;
+  let calls = 0;
+  const hold = Promise.withResolvers<unknown>();
+  const listener = await openTestListener({
+    call: async ({ token }) => {
+      calls++;
+      if (token !== 'once') return hold.promise;
+      if (!valid) throw problems.actorUnauthorized();
+      return 'ok';
+    },
+  });
+  const once_valid = { authorization: 'Bearer once' };
+  const connection = await dial(listener);
+  expect(await ask(connection, once_valid)).toBe('ok');
+  valid = false;
+  expect(await ask(connection, once_valid)).toBe('unauthenticated: unauthorized');
+  const others = [];
+  for (let i = 0; i < limits.actor_calls_unproven_max; i++)
+    others.push(...(await callers(listener, 1, { authorization: `Bearer ${i}` })));
+  await expect.poll(() => calls).toBe(limits.actor_calls_unproven_max + 2);
+  expect(await ask(connection, once_valid)).toBe(FULL);
+  hold.resolve(null);
+  await Promise.all(others);
+});
+
+/** A client that opens a connection and sends pings only. */
+async function openPinging({ port }: ActorListener): Promise<{ destroyed: boolean }> {
+  const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {});
+  await once(session, 'connect');
+  const pings = setInterval(() => session.destroyed || session.ping(() => {}), 20);
+  onTestFinished(() => {
+    clearInterval(pings);
+    session.destroy();
+  });
+  return session;
+}
+
+test('connections without a valid token keep nobody out, and are closed', async () => {
+  const bounds = { strangers_max: 4, owned_max: 8, per_owner_max: 2, stranger_ms: 4_000 };
+  const listener = await openTestListener({
+    bounds,
+    call: async ({ token }) => {
+      if (token === 'invalid') throw problems.actorUnauthorized();
+      return 'ok';
+    },
+  });
+  const early = await dial(listener);
+  expect(await ask(early)).toBe('ok');
+  const pinging: { destroyed: boolean }[] = [];
+  for (let i = 0; i < 12; i++) {
+    pinging.push(await openPinging(listener));
+    const invalid = await dial(listener);
+    expect(await ask(invalid, { authorization: 'Bearer invalid' })).toBe('unauthenticated: unauthorized');
+    expect(await ask(await dial(listener), { authorization: 'Bearer other' })).toBe('ok');
+  }
+  expect(await ask(early)).toBe('ok');
+  await expect.poll(() => pinging.every(({ destroyed }) => destroyed), { timeout: 20_000 }).toBe(true);
+});
+
+test('an agent that opens too many connections loses only its own', async () => {
+  const bounds = { strangers_max: 4, owned_max: 8, per_owner_max: 2, stranger_ms: 60_000 };
+  const listener = await openTestListener({ bounds, call: async () => 'ok' });
+  const other = await dial(listener);
+  expect(await ask(other, { authorization: 'Bearer other' })).toBe('ok');
+  const greedy = [];
+  for (let i = 0; i < 5; i++) {
+    greedy.push(await dial(listener));
+    expect(await ask(greedy[i]!, { authorization: 'Bearer greedy' })).toBe('ok');
+  }
+  await Promise.all(greedy.slice(0, 3).map(({ closed }) => closed));
+  expect(await ask(other, { authorization: 'Bearer other' })).toBe('ok');
+  expect(await ask(greedy[4]!, { authorization: 'Bearer greedy' })).toBe('ok');
 });
 
 test('returns an error message that contains half a character', async () => {

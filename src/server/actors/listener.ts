@@ -6,11 +6,13 @@
 import type { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import http2 from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { createContextValues } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { type ConnectionBounds, Connections } from '../../base/connections.ts';
 import { closeWhenIdle } from '../../base/idle-session.ts';
 import { KIB, limits as sharedLimits } from '../../base/limits.ts';
+import { callerBounds, callerConnection } from '../../link/callers.ts';
 import { GRPC_ONLY } from '../../link/wire.ts';
 import { limits } from './limits.ts';
 import { type ActorBackend, actorRoutes, callerAddress, isOperator } from './service.ts';
@@ -30,6 +32,8 @@ export interface ActorListenerOptions extends ActorBackend {
    * this function, the listener requests no client certificates.
    */
   isOperator?: (certificate: X509Certificate) => boolean;
+  /** Bounds of connections; tests use smaller ones than `callerBounds`. */
+  bounds?: ConnectionBounds;
 }
 
 export interface ActorListener {
@@ -49,9 +53,13 @@ export async function openActorListener(options: ActorListenerOptions): Promise<
     routes: actorRoutes(options),
     contextValues: ({ socket }) => {
       const peer = 'getPeerX509Certificate' in socket ? socket.getPeerX509Certificate() : undefined;
+      const is_operator = peer !== undefined && options.isOperator?.(peer) === true;
+      const connection = connections.find(socket) ?? null;
+      if (is_operator) connection?.release();
       return createContextValues()
+        .set(callerConnection, connection)
         .set(callerAddress, socket.remoteAddress ?? null)
-        .set(isOperator, peer !== undefined && options.isOperator?.(peer) === true);
+        .set(isOperator, is_operator);
     },
   });
   const settings = { maxConcurrentStreams: sharedLimits.actor_streams_max };
@@ -63,12 +71,7 @@ export async function openActorListener(options: ActorListenerOptions): Promise<
   } as const;
   const secure = certificate && http2.createSecureServer({ ...certificate, ...tls, settings }, adapter);
   const server = secure ?? http2.createServer({ settings }, adapter);
-  server.maxConnections = sharedLimits.actor_connections_max;
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
+  const connections = new Connections(server, options.bounds ?? callerBounds());
   server.on('session', (session: http2.ServerHttp2Session) => {
     closeWhenIdle(session, sharedLimits.link_idle_ms);
     session.on('error', (error) => log.debug({ err: error }, 'a connection of an actor failed'));
@@ -85,7 +88,7 @@ export async function openActorListener(options: ActorListenerOptions): Promise<
     close: async () => {
       const closed = once(server, 'close');
       server.close();
-      for (const socket of sockets) socket.destroy();
+      connections.destroyAll();
       await closed;
     },
   };
