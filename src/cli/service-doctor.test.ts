@@ -34,6 +34,7 @@ beforeEach(async () => {
         node('away', { status: 'unreachable' }),
         node('new', { status: 'connecting', last_seen_at: null, version: null }),
         node('odd', { worktree_root_problem: '/trees is not allowed' }),
+        node('full', { unrecovered_sessions: 7 }),
       ],
     }),
     listWorktrees: ({ query }) => {
@@ -49,7 +50,8 @@ afterEach(async () => {
 
 const node = (id: string, fields: object) => ({
   ...{ id, name: id, grpc_target: 'https://node:1', tls_server_name: null, default_worktree_root: null },
-  ...{ worktree_root_problem: null, status: 'connected' as const, version: '0.2.0', agents: 0 },
+  ...{ worktree_root_problem: null, unrecovered_sessions: 0, status: 'connected' as const },
+  ...{ version: '0.2.0', agents: 0 },
   ...{ last_seen_at: time, created_at: time, updated_at: time, ...fields },
 });
 const kept = (id: string) => ({
@@ -95,10 +97,12 @@ test('reports the folders, nodes and kept worktrees of the service on this machi
     '      svc nodes test new',
     'FAIL  node odd: /trees is not allowed',
     '      change its safe_paths, or its default_worktree_root (svc nodes set)',
+    'FAIL  node full: sessions on it that the service does not know and has not recovered: 7',
+    '      delete agents labeled recovered=true, then restart svc on the node',
     'ok    kept worktrees: 2; to list them: svc worktrees ls --kept',
     '',
   ]);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: 'svc: 4 of 10 checks failed\n' });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: 'svc: 5 of 11 checks failed\n' });
   expect(asked).toEqual({ skip_folders: true });
 });
 

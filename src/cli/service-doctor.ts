@@ -114,6 +114,10 @@ function nodeCheck(node: Node, version: string | null): DoctorCheck {
     const hint = 'change its safe_paths, or its default_worktree_root (svc nodes set)';
     return failed(name, node.worktree_root_problem, hint);
   }
+  if (node.unrecovered_sessions > 0) {
+    const detail = `sessions on it that the service does not know and has not recovered: ${node.unrecovered_sessions}`;
+    return failed(name, detail, 'delete agents labeled recovered=true, then restart svc on the node');
+  }
   if (node.version === null) return passed(name, 'connected');
   // Not a failure: the link itself refuses versions that do not work together.
   const other = version === null || node.version === version ? '' : `; the service runs ${version}`;

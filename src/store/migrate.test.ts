@@ -7,6 +7,7 @@ import { sql as runNumbers } from './migrations/0019_run_numbers.ts';
 import { sql as runTitles } from './migrations/0028_run_titles.ts';
 import { sql as planes } from './migrations/0029_planes.ts';
 import { sql as archivedAgents } from './migrations/0030_archived_agents.ts';
+import { sql as recoveredAgents } from './migrations/0032_recovered_agents.ts';
 import { insertRow, type Row } from './testing.ts';
 
 test('an upgrade makes existing agents and members ask, and removes variables that presets had set', () => {
@@ -94,6 +95,7 @@ const additions: [name: string, sql: string, table: string, added: Row, new_tabl
   ['titles of runs', runTitles, 'runs', { title: null }, []],
   ['planes', planes, 'agents', {}, ['planes', 'trust_files']],
   ['archived agents', archivedAgents, 'agents', { archived_at: null }, []],
+  ['recovered agents', recoveredAgents, 'agents', { recovered_from: null, recovered_sessions: 0 }, []],
 ];
 
 test.for(additions)('the step for %s keeps existing rows', ([, step, table, added, new_tables]) => {

@@ -34,6 +34,7 @@ import { sql as runTitles } from './migrations/0028_run_titles.ts';
 import { sql as planes } from './migrations/0029_planes.ts';
 import { sql as archivedAgents } from './migrations/0030_archived_agents.ts';
 import { sql as sharedWorktreeBases } from './migrations/0031_shared_worktree_bases.ts';
+import { sql as recoveredAgents } from './migrations/0032_recovered_agents.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -68,6 +69,7 @@ export const migrations: readonly string[] = [
   planes,
   archivedAgents,
   sharedWorktreeBases,
+  recoveredAgents,
 ];
 
 /** The database has a newer schema than this program. */

@@ -103,6 +103,7 @@ export class FeaturesFixture {
   agents!: Agents;
   runs!: RunsFeature;
   forgetting!: Forgetting;
+  readSessionsOf!: AgentsFeature['readSessionsOf'];
   prompting!: Prompting;
   scheduler!: Scheduler;
   publisher!: RunPublisher;
@@ -212,6 +213,7 @@ export class FeaturesFixture {
     this.idempotency = core.idempotency;
     this.facts = core.facts;
     this.forgetting = agents.forgetting;
+    this.readSessionsOf = agents.readSessionsOf;
     this.agents = agents.agents;
     this.runs = runs;
     [this.scheduler, this.publisher] = [runs.scheduler, runs.publisher];

@@ -31,7 +31,12 @@ export class FakeLinks implements Links {
   state(node_id: string): LinkState {
     if (!this.rows.has(node_id)) throw new Error(`there is no link to ${node_id}`);
     const connecting = { status: 'connecting', version: null, last_seen_at_ms: null } as const;
-    const unknown = { error: null, has_default_root: null, worktree_root_problem: null };
+    const unknown = {
+      error: null,
+      has_default_root: null,
+      worktree_root_problem: null,
+      unrecovered_sessions: 0,
+    };
     return { ...connecting, ...unknown, ...this.states.get(node_id) };
   }
 

@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { idFrom } from '../../src/base/ids.ts';
 import { Client } from '../../src/client/client.ts';
 import { problemKinds } from '../../src/core/problem.ts';
+import { limits as agentLimits } from '../../src/features/agents/limits.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
 import type { Run } from '../../src/features/runs/rules/run.ts';
 import { type AttachRequest, RefusalSchema } from '../../src/link/proto/node_pb.ts';
@@ -368,4 +369,28 @@ test('an actor’s token is refused on another machine', async () => {
     if (body.case !== 'reply') continue;
     expect(body.value.outcome).toMatchObject({ case: 'refusal', value: { kind: 'unauthenticated' } });
   }
+});
+
+test('a node cannot create any number of agents', { timeout: 120_000 }, async () => {
+  const { recovered_agents_per_node_max: max } = agentLimits;
+  const invented = Array.from({ length: max + 20 }, (_, n) =>
+    session(idFrom('ses', `invented ${n}`), { agentId: idFrom('agt', `invented ${n}`) }, 'starting'),
+  );
+  await open({
+    attach: async function* (node) {
+      for (let at = 0; at < invented.length; at += 100) {
+        const last = at + 100 >= invented.length;
+        yield {
+          body: { case: 'snapshot', value: { sessions: invented.slice(at, at + 100), last } },
+        } as never;
+      }
+      await node.link_ended;
+    },
+  });
+  await vi.waitFor(async () => expect(await evil.status(plane)).toBe('connected'), 100_000);
+  const params = { node_id: evil.id };
+  expect(await plane.client.call('getAgentNode', { params })).toMatchObject({
+    agents: max,
+    unrecovered_sessions: 20,
+  });
 });

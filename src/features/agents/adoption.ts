@@ -1,7 +1,8 @@
 /**
  * Adopts the sessions of a node when the plane attaches to it. Known sessions continue at their committed cursor, ended ones
- * are forgotten on the node, and live ones that the database does not know become `recovered` agents. Nothing is stopped
- * or started twice, except that sessions of forgotten agents are ended, and sessions that the database has given up.
+ * are forgotten on the node, and ones that the database does not know become `recovered` agents, a limited number for each
+ * remote node. Nothing is stopped or started twice, except that sessions of forgotten agents are ended, and sessions that
+ * the database has given up.
  */
 
 import { newId } from '../../base/ids.ts';
@@ -16,7 +17,10 @@ import type { Reader, Tx } from '../../store/store.ts';
 import { findUser, oldestRoots } from '../../store/users.ts';
 import type { AgentCore } from './core.ts';
 import { discardForgotten, discardForgottenExcept, enqueueDiscard } from './forgetting.ts';
+import { limits } from './limits.ts';
 import {
+  type AgentRow,
+  countRecovered,
   findAgent,
   findSession,
   insertAgent,
@@ -26,16 +30,43 @@ import {
   updateAgent,
   updateSession,
 } from './queries/agents.ts';
+import { forgottenAgent } from './queries/forgotten.ts';
 import type { Reconciler } from './reconciler.ts';
-import { newAgentDefaults } from './records.ts';
+import { isLive, newAgentDefaults } from './records.ts';
 
 const FAR_AHEAD = storeLimits.restore_jump_events;
 const GAP = 'the events of this agent from before it was recovered are lost';
 
+/** The sink of a node's sessions. */
+export interface AdoptingSink extends NodeSink {
+  /**
+   * How many sessions of the last snapshot were left on the node, because the limits for recovered agents are reached. They
+   * keep running there, and a later snapshot contains them again.
+   */
+  readonly unrecovered: number;
+}
+
 /** Receives what a node reports while it is attached: the snapshot first, then facts and wake-ups. */
-export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: string, ingest: Ingest): NodeSink {
+export function nodeSink(
+  core: AgentCore,
+  reconciler: Reconciler,
+  node_id: string,
+  ingest: Ingest,
+): AdoptingSink {
+  let unrecovered = 0;
   return {
-    snapshot: (...snapshot) => adopt(core, reconciler, ingest, ...snapshot),
+    get unrecovered() {
+      return unrecovered;
+    },
+    snapshot: async (...snapshot) => {
+      const before = unrecovered;
+      unrecovered = await adopt(core, reconciler, ingest, ...snapshot);
+      if (before > 0 || unrecovered === 0) return;
+      core.log.warn(
+        { node_id, sessions: unrecovered },
+        'too many unknown sessions; leaving them on their node',
+      );
+    },
     fact: (fact) => {
       ingest.fact(fact);
       void discardStarted(core, node_id, fact);
@@ -44,7 +75,10 @@ export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: strin
   };
 }
 
-/** Throws `node_unreachable` as soon as there is a newer link to the node, whose snapshot counts instead. */
+/**
+ * Returns how many sessions were left on the node. Throws `node_unreachable` as soon as there is a newer link to the node,
+ * whose snapshot counts instead.
+ */
 async function adopt(
   core: AgentCore,
   reconciler: Reconciler,
@@ -52,16 +86,17 @@ async function adopt(
   views: SessionView[],
   link: Link,
   unreadable: readonly string[],
-): Promise<void> {
+): Promise<number> {
   const { store, log } = core;
   const { node_id } = link;
   // Read first, because the snapshot does not contain sessions that start while it is processed.
   const expected = await store.read((reader) => startedSessions(core, reader, node_id));
   // The node reports the facts of unreadable sessions later, so they are not lost.
   const seen = new Set([...views.map((view) => view.session_id), ...unreadable]);
+  let left = 0;
   for (const view of views) {
     try {
-      await adoptOne(core, ingest, view, link);
+      if (!(await adoptOne(core, ingest, view, link))) left += 1;
     } catch (error) {
       if (error instanceof Problem) throw error;
       const fields = { err: error, node_id, session_id: view.session_id };
@@ -85,29 +120,61 @@ async function adopt(
     // Lets the session's reader notice the end.
     ingest.wake(session.id);
   }
+  return left;
 }
 
-/** Continues a session that its node has reported. */
-async function adoptOne(core: AgentCore, ingest: Ingest, view: SessionView, link: Link): Promise<void> {
+/** Continues a session that its node has reported. Returns false if it is left there because of the limits for the node. */
+async function adoptOne(core: AgentCore, ingest: Ingest, view: SessionView, link: Link): Promise<boolean> {
   const { store, log } = core;
   const { node_id } = link;
   const known = await store.read((reader) => findSession(reader, view.session_id));
   if (known && known.node_id !== node_id) {
     const fields = { session_id: view.session_id, node_id };
     log.error(fields, "a node reported another node's session; ignoring it");
-    return;
+    return true;
   }
   if (known?.state === 'ended') {
     if (view.phase === 'ended') await forgetEnded(core, node_id, view.session_id);
     else await writeForLink(store, link, (tx) => enqueueDiscard(core, tx, node_id, known));
-    return;
+    return true;
   }
   if (known && view.stdin_bytes > known.stdin_bytes)
     await writeForLink(store, link, (tx) => loseStdin(core, tx, view));
-  if (!known && !(await writeForLink(store, link, (tx) => adoptUnknown(core, tx, node_id, view)))) return;
+  if (!known) {
+    if (await store.read((reader) => isOverLimit(core, reader, node_id, view))) return false;
+    if (!(await writeForLink(store, link, (tx) => adoptUnknown(core, tx, node_id, view)))) return true;
+  }
   // Before its end is reconciled, which treats undelivered answers as lost.
   if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
   ingest.follow(view.session_id, view.facts);
+  return true;
+}
+
+/**
+ * Whether recovering a session that the database does not know would exceed the limits for its node. The main node, which
+ * is as trusted as the plane, has none. Sessions that are to be removed from their node do not count.
+ */
+async function isOverLimit(
+  { outbox }: AgentCore,
+  reader: Reader,
+  node_id: string,
+  { session_id, launch }: SessionView,
+): Promise<boolean> {
+  if (node_id === MAIN_NODE) return false;
+  if (await outbox.isPending(reader, session_id, 'forget')) return false;
+  if ((await forgottenAgent(reader, session_id, launch.agent_id)) !== undefined) return false;
+  const agent = continuedBy(await findAgent(reader, launch.agent_id), node_id);
+  return agent
+    ? agent.recovered_sessions >= limits.recovered_sessions_per_agent_max
+    : (await countRecovered(reader, node_id)) >= limits.recovered_agents_per_node_max;
+}
+
+/**
+ * The agent that continues with a recovered session, given the one that the session names; undefined if the session needs a
+ * new agent. A node is not trusted about agents of other nodes, and an agent has only one live session.
+ */
+function continuedBy(named: AgentRow | undefined, node_id: string): AgentRow | undefined {
+  return named && named.node_id === node_id && !isLive(named) ? named : undefined;
 }
 
 /** Recovers a session that the database did not know. Returns false if it must not be followed. */
@@ -184,34 +251,33 @@ async function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionVi
   const { launch } = view;
   const now = core.clock.now();
   const found = await findAgent(tx, launch.agent_id);
-  // A node is trusted neither about agents of other nodes nor, unless it is the main node, about owners.
-  const known = found?.node_id === node_id ? found : undefined;
+  const known = continuedBy(found, node_id);
+  // Only the main node is trusted about owners.
   const named = node_id === MAIN_NODE ? await findUser(tx, launch.owner_id) : undefined;
   const owner = named ?? (await oldestRoots(tx, 1))[0];
-  const is_live = known && known.session_state !== 'ended' && known.session_state !== null;
-  const agent_id = is_live || (found && !known) ? newId('agt') : launch.agent_id;
+  const agent_id = found && !known ? newId('agt') : launch.agent_id;
   const shell = launch.argv.length === 3 && launch.argv[0] === '/bin/sh' && launch.argv[1] === '-c';
   const num =
-    known && agent_id === known.id
-      ? known.num
-      : await insertAgent(tx, {
-          id: agent_id,
-          name: launch.agent_name,
-          owner_id: owner?.id ?? launch.owner_id,
-          node_id,
-          workdir: launch.workdir,
-          command: shell ? launch.argv[2]! : showArgv(launch.argv),
-          argv: shell ? null : JSON.stringify(launch.argv),
-          protocol: 'auto',
-          worktree_mode: 'use_existing',
-          env: '{}',
-          labels: JSON.stringify({ recovered: 'true' }),
-          restart_policy: 'never',
-          stdin: launch.stdin ? 1 : 0,
-          on_exit: launch.on_exit,
-          ...newAgentDefaults(now),
-        });
-  if (num !== known?.num) {
+    known?.num ??
+    (await insertAgent(tx, {
+      id: agent_id,
+      name: launch.agent_name,
+      owner_id: owner?.id ?? launch.owner_id,
+      node_id,
+      workdir: launch.workdir,
+      command: shell ? launch.argv[2]! : showArgv(launch.argv),
+      argv: shell ? null : JSON.stringify(launch.argv),
+      protocol: 'auto',
+      worktree_mode: 'use_existing',
+      env: '{}',
+      labels: JSON.stringify({ recovered: 'true' }),
+      restart_policy: 'never',
+      stdin: launch.stdin ? 1 : 0,
+      on_exit: launch.on_exit,
+      ...newAgentDefaults(now),
+      recovered_from: node_id === MAIN_NODE ? null : node_id,
+    }));
+  if (!known) {
     await core.events.create(tx, num);
     // Clients may know the numbers of the log that this agent had before.
     if (agent_id === launch.agent_id)
@@ -236,6 +302,7 @@ async function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionVi
   updateAgent(tx, num, {
     session_id: view.session_id,
     session_count: number,
+    ...(node_id !== MAIN_NODE && { recovered_sessions: row.recovered_sessions + 1 }),
     activity: null,
     updated_at: now,
   });

@@ -1,9 +1,9 @@
 /** Agents: their records and sessions, on the main node and on the nodes that the `nodes` feature links. */
-import { MAIN_NODE, type Node, type NodeSink } from '../../core/node.ts';
+import { MAIN_NODE, type Node } from '../../core/node.ts';
 import { Ingest } from '../../events/ingest/ingest.ts';
 import type { Core, Feature } from '../feature.ts';
 import { ActivityFeed } from './activity.ts';
-import { nodeSink } from './adoption.ts';
+import { type AdoptingSink, nodeSink } from './adoption.ts';
 import { type AgentCore, agentCore } from './core.ts';
 import { Forgetting } from './forgetting.ts';
 import { agentHandlers } from './http/agents.ts';
@@ -23,7 +23,7 @@ import { AgentWaits } from './waiting.ts';
 /** The readers of one node's sessions. */
 export interface SessionReaders {
   ingest: Ingest;
-  sink: NodeSink;
+  sink: AdoptingSink;
 }
 
 export interface AgentsFeature extends Feature {

@@ -50,6 +50,10 @@ export const limits = {
   node_answer_poll_ms: 300,
   /** Agents of an unreachable node that one transaction marks. */
   stale_agents_per_write: 100,
+  /** Agents that were recovered from one remote node and still exist. A hostile node could invent any number. */
+  recovered_agents_per_node_max: 1_000,
+  /** Sessions of one agent that were recovered from a remote node. */
+  recovered_sessions_per_agent_max: 100,
   /** Files with uncommitted changes that the dry run of a deletion lists. */
   uncommitted_files_max: 100,
   /** Events that `svc logs -n` reads beyond the requested lines. */

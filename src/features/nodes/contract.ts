@@ -63,6 +63,10 @@ export const nodeRecord = z
       description:
         'Why no worktree can be made below that root; null if one can, or if this is not known yet.',
     }),
+    unrecovered_sessions: z.int().meta({
+      description:
+        'Number of sessions on it that the plane does not know and has not recovered, because too many agents were recovered from this node. They keep running there. Delete some of those agents, then let the node connect again.',
+    }),
     status: z.enum(nodeStatuses).meta({
       description: '`suspect` after 15 s of silence, `unreachable` after 45 s; neither affects its agents.',
     }),

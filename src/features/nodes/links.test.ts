@@ -24,13 +24,13 @@ vi.mock('./dialing.ts', async (original) => {
 });
 
 /** Opens the links of a plane, and returns the function that they call at intervals to store what they have seen. */
-function openLinks(): { links: NodeLinks; store: () => void } {
+function openLinks(unrecovered = 0): { links: NodeLinks; store: () => void } {
   const deps = {
     plane: { plane_id: 'pln_a', incarnation: 1 },
     trust: { origin: 'operator' },
     readers: () => ({
       ingest: { close: async () => {} },
-      sink: { snapshot: async () => {}, fact: () => {}, wake: () => {} },
+      sink: { unrecovered, snapshot: async () => {}, fact: () => {}, wake: () => {} },
     }),
     hasLive: async () => false,
     onUp: () => {},
@@ -74,4 +74,27 @@ test('when a node was last seen is stored at intervals, and once when its link e
   await links.close('main');
   expect(stored.map(([id]) => id)).toEqual(['main', 'main']);
   for (const [, at_ms] of stored) expect(at_ms).toBeGreaterThanOrEqual(begun);
+});
+
+test('a node shows how many of its sessions were not recovered', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-links-'));
+  const node = await openTestNode(folder);
+  const server = await openTestNodeServer(node);
+  const { links } = openLinks(7);
+  onTestFinished(async () => {
+    await links.closeAll();
+    await server.close();
+    await node.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+  const published: number[] = [];
+  links.reportTo({
+    nextEpoch: async () => 1,
+    claimDisk: async (_id: string, disk_id: string) => disk_id,
+    publishLinkState: async () => void published.push(links.state('main').unrecovered_sessions),
+    storeLastSeen: async () => {},
+  } as never);
+  const grpc_target = `https://127.0.0.1:${server.port}`;
+  links.open({ id: 'main', grpc_target, default_worktree_root: null, last_seen_at: null } as NodeRow);
+  await vi.waitFor(() => expect(published).toContain(7), SOON);
 });

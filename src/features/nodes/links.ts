@@ -6,7 +6,7 @@ import { Wake } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
-import type { Node, NodeSink } from '../../core/node.ts';
+import type { Node } from '../../core/node.ts';
 import { nodeIdMismatch, Problem, problems } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
 import type { NodeIdentity } from '../../link/plane/attachment.ts';
@@ -122,6 +122,7 @@ export class NodeLinks implements Links {
       error: null,
       has_default_root: null,
       worktree_root_problem: null,
+      unrecovered_sessions: 0,
     };
   }
 
@@ -168,7 +169,7 @@ class NodeLink {
   readonly ingest: Ingest;
   readonly #deps: NodeLinksDeps;
   readonly #registry: LinkRegistry;
-  readonly #sink: NodeSink;
+  readonly #sink: SessionReaders['sink'];
   readonly #stop = new AbortController();
   readonly #wake = new Wake();
   #row: NodeRow;
@@ -183,6 +184,7 @@ class NodeLink {
   /** The registry's root that `#root_problem` refers to. */
   #checked_root: string | null = null;
   readonly #checked = new Wake();
+  #unrecovered = 0;
   /** By the plane's clock, for display; silence is measured by the monotonic clock. */
   #last_seen_at_ms: number | null;
   #last_heard_at = performance.now();
@@ -261,6 +263,7 @@ class NodeLink {
       error: this.#error,
       has_default_root: this.#has_default_root,
       worktree_root_problem: this.#root_problem,
+      unrecovered_sessions: this.#unrecovered,
     };
   }
 
@@ -335,7 +338,9 @@ class NodeLink {
     this.#error = null;
     const { version, instance_id } = this.node.identity ?? { version: '', instance_id: '' };
     this.#version = version;
-    this.#setStatus('connected');
+    const changed = this.#unrecovered !== this.#sink.unrecovered;
+    this.#unrecovered = this.#sink.unrecovered;
+    this.#setStatus('connected', changed);
     log.info({ node_id: this.#row.id, version, instance_id }, 'a node is linked');
     await this.#mark(false);
     onUp(this.#row.id);
@@ -405,8 +410,9 @@ class NodeLink {
     await registry.recordNewDisk(id, disk_id);
   }
 
-  #setStatus(status: NodeStatus): void {
-    if (this.#status === status) return;
+  /** `changed`: whether anything else in the state has changed. */
+  #setStatus(status: NodeStatus, changed = false): void {
+    if (this.#status === status && !changed) return;
     this.#status = status;
     void this.#logErrors(() => this.#registry.publishLinkState(this.#row.id));
   }

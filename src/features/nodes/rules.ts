@@ -31,6 +31,8 @@ export interface NodeRecord {
   default_worktree_root: string | null;
   /** Why agents cannot work below that root, as reported by the node; null if they can, or if it is not known yet. */
   worktree_root_problem: string | null;
+  /** Sessions on the node that the plane does not know and has not recovered, because there are too many. */
+  unrecovered_sessions: number;
   status: NodeStatus;
   /** Version of svc on the node, as last reported. */
   version: string | null;

@@ -107,6 +107,7 @@ describe('registering', () => {
       tls_server_name: 'inner',
       default_worktree_root: '/w',
       worktree_root_problem: null,
+      unrecovered_sessions: 0,
       status: 'connecting',
       version: null,
       agents: 0,

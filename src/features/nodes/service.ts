@@ -36,20 +36,16 @@ import {
   MAIN_NODE_NAME,
   type NodeFolders,
   type NodeRecord,
-  type NodeStatus,
   type NodeSummary,
 } from './rules.ts';
 
 export type { NodeRow };
 
-export interface LinkState {
-  status: NodeStatus;
-  version: string | null;
+export interface LinkState
+  extends Pick<NodeRecord, 'status' | 'version' | 'worktree_root_problem' | 'unrecovered_sessions'> {
   last_seen_at_ms: number | null;
   error: string | null;
   has_default_root: boolean | null;
-  /** The problem with the registry's root; null if there is none or it is not known yet. */
-  worktree_root_problem: string | null;
 }
 
 /** Keeps a connection to every registered node. */
@@ -103,6 +99,7 @@ const UNKNOWN: LinkState = {
   error: null,
   has_default_root: null,
   worktree_root_problem: null,
+  unrecovered_sessions: 0,
 };
 
 export class Registry {
@@ -434,6 +431,7 @@ export class Registry {
       tls_server_name,
       default_worktree_root,
       worktree_root_problem: state.worktree_root_problem,
+      unrecovered_sessions: state.unrecovered_sessions,
       status: state.status,
       version,
       agents,

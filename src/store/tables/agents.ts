@@ -55,6 +55,13 @@ export interface AgentsTables {
     leftovers: Json;
     session_id: string | null;
     session_count: number;
+    /**
+     * The remote node that reported this agent, which the database did not know; null for other agents. It counts as the
+     * node's, although it belongs to root.
+     */
+    recovered_from: Generated<string | null>;
+    /** How many of its sessions its node reported although the database did not know them. */
+    recovered_sessions: Generated<number>;
     /** Consecutive restarts by the restart policy. */
     restart_count: number;
     pending: PendingKind | null;

@@ -107,6 +107,12 @@ export async function findAgent(reader: Reader, id: string): Promise<AgentRow | 
   return (await reader.get(agentById(reader, id))) as AgentRow | undefined;
 }
 
+/** How many agents were recovered from a remote node and still exist. */
+export async function countRecovered(reader: Reader, node_id: string): Promise<number> {
+  const query = reader.sql.selectFrom('agents').select((fn) => fn.fn.countAll<number>().as('agents'));
+  return (await reader.get(query.where('recovered_from', '=', node_id)))!.agents;
+}
+
 /** The agents for which this worktree was created: one, or all agents of a member in one run. */
 export async function agentsOfWorktree(
   reader: Reader,

@@ -25,7 +25,8 @@ test('svc cluster shows the planes, their links and their lag on a terminal of 8
   const node: NodeRecord = {
     ...{ id: 'main', name: 'n', status: 'connected', version: null, agents: 0 },
     ...{ grpc_target: 'https://n:1', tls_server_name: null, last_seen_at: time },
-    ...{ default_worktree_root: null, worktree_root_problem: null, created_at: time, updated_at: time },
+    ...{ default_worktree_root: null, worktree_root_problem: null, unrecovered_sessions: 0 },
+    ...{ created_at: time, updated_at: time },
   };
   const server = await openFakeHttp({
     listPlanes: () => planes,

@@ -17,6 +17,7 @@ const box: NodeRecord = {
   tls_server_name: null,
   default_worktree_root: null,
   worktree_root_problem: null,
+  unrecovered_sessions: 0,
   status: 'connected',
   version: '1.2.3',
   agents: 4,

@@ -14,7 +14,7 @@ import { AgentsFound } from './agents-found.tsx';
 import { useBoundAgents, useRefetchNodes } from './data.ts';
 import { FreeDisk, formatBytes } from './disk.tsx';
 import { ForgetNode } from './forget.tsx';
-import type { NodeRecord } from './health.ts';
+import { type NodeRecord, unrecoveredText } from './health.ts';
 import { Latency } from './latency.tsx';
 import { type ListedNode, ROOT_ON_NODE } from './listed.ts';
 import { NodeStatus } from './status.tsx';
@@ -98,12 +98,15 @@ function Disk({ disk }: { disk: NonNullable<ListedNode['disk']> }) {
 }
 
 function recordFacts(record: NodeRecord): Fact[] {
-  const { grpc_target, tls_server_name, version, last_seen_at } = record;
+  const { grpc_target, tls_server_name, version, last_seen_at, unrecovered_sessions } = record;
   return [
     ['Target', grpc_target],
     ['TLS server name', tls_server_name ?? 'Same as the target host'],
     ['Worktree root', <Root key="root" node={record} />],
     ['Version', version ?? 'Unknown'],
+    ...(unrecovered_sessions > 0
+      ? [['Sessions', <Unrecovered key="left" node={record} />] satisfies Fact]
+      : []),
     ['Last seen', last_seen_at === null ? 'Never' : <Ago key="seen" at={last_seen_at} />],
   ];
 }
@@ -117,6 +120,18 @@ function Root({ node: { default_worktree_root, worktree_root_problem } }: { node
         <span className="break-all font-mono text-sm">{default_worktree_root}</span>
       )}
       {worktree_root_problem !== null && <span className="block text-warning">{worktree_root_problem}</span>}
+    </>
+  );
+}
+
+function Unrecovered({ node: { unrecovered_sessions } }: { node: NodeRecord }) {
+  return (
+    <>
+      <span className="text-warning">{unrecoveredText(unrecovered_sessions)}</span>
+      <span className="block text-muted">
+        They keep running. To recover them, delete agents with the label recovered=true, then restart svc on
+        the node.
+      </span>
     </>
   );
 }

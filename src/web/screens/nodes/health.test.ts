@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest';
-import { type Check, failureText, getFix, type HealthReport, listSteps, nodeFieldFor } from './health.ts';
+import {
+  type Check,
+  failureText,
+  getFix,
+  type HealthReport,
+  listSteps,
+  nodeFieldFor,
+  unrecoveredText,
+} from './health.ts';
 
 const report = (checks: Check[]): HealthReport => ({
   ...{ node_id: 'gpu-1', status: 'unreachable', latency_ms: null, version: null, uptime_seconds: null },
@@ -73,4 +81,11 @@ test('an error of the server is shown at the field that it is about', () => {
   ];
   for (const [outcome, field] of places) expect(nodeFieldFor(outcome!, true)).toBe(field);
   expect(nodeFieldFor('agent node id or name already exists', false)).toBe('name');
+});
+
+test('says how many sessions were not recovered', () => {
+  expect([1, 12].map(unrecoveredText)).toEqual([
+    '1 unknown session not recovered',
+    '12 unknown sessions not recovered',
+  ]);
 });

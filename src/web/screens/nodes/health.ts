@@ -93,3 +93,8 @@ export function nodeFieldFor(message: string, is_new: boolean): NodeField {
   const fields = ['grpc_target', 'tls_server_name', 'default_worktree_root', 'name', 'id'] as const;
   return fields.find((field) => new RegExp(`^${field}\\b`).test(message)) ?? 'form';
 }
+
+/** `count`: sessions that the node reported, but the plane has not recovered. */
+export function unrecoveredText(count: number): string {
+  return `${count} unknown ${count === 1 ? 'session' : 'sessions'} not recovered`;
+}

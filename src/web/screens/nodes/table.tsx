@@ -6,7 +6,7 @@ import { rowClass } from '../../ui/row-class.ts';
 import { AgentNames } from './agents-found.tsx';
 import { healthQuery } from './data.ts';
 import { FreeDisk } from './disk.tsx';
-import { failureText, type NodeRecord } from './health.ts';
+import { failureText, type NodeRecord, unrecoveredText } from './health.ts';
 import { Latency } from './latency.tsx';
 import { type ListedNode, ROOT_ON_NODE } from './listed.ts';
 import { NodeStatus } from './status.tsx';
@@ -130,7 +130,7 @@ function Running({ agents: { running, total } }: Pick<ListedNode, 'agents'>) {
 
 /** The problem of the node, if it has one; else its address. */
 function StatusLine({ record }: { record: NodeRecord }) {
-  const { id, status, grpc_target, worktree_root_problem } = record;
+  const { id, status, grpc_target, worktree_root_problem, unrecovered_sessions } = record;
   const is_linked = status === 'connected';
   const test = useQuery({ ...healthQuery(id), enabled: !is_linked, refetchInterval: TEST_EVERY_MS });
   const failure = !is_linked && test.data ? failureText(test.data, record) : null;
@@ -154,6 +154,14 @@ function StatusLine({ record }: { record: NodeRecord }) {
   }
   if (worktree_root_problem !== null) {
     const text = `Worktree root: ${worktree_root_problem}`;
+    return (
+      <span className="truncate text-warning" title={text}>
+        {text}
+      </span>
+    );
+  }
+  if (unrecovered_sessions > 0) {
+    const text = unrecoveredText(unrecovered_sessions);
     return (
       <span className="truncate text-warning" title={text}>
         {text}
