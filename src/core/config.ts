@@ -289,7 +289,7 @@ export const configKeys = {
   'retention.bytes_total': optionalInteger(
     1024 * 1024,
     Number.MAX_SAFE_INTEGER,
-    'Maximum bytes of events kept in total; unset: 20 GiB, or 20 % of the disk of an SQLite database if that is less',
+    'Maximum bytes of events kept in total; above it, the owner whose logs use the most loses the oldest events. Unset: 20 GiB, or 20 % of the disk of an SQLite database if that is less',
     { live: true },
   ),
 

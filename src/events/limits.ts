@@ -115,6 +115,8 @@ export const limits = {
   maintenance_failures_max: 1_000,
   /** Interval of retention. */
   retention_pass_ms: scaled(10 * 60 * 1000),
+  /** Segments of one owner whose ids retention by total size reads at once. */
+  retention_segments_per_read: 500,
   /** Free pages that the database keeps. */
   free_pages_kept: 2_000,
   /** Free pages that are returned to the file system at once. */

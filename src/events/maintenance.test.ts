@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { silentLog } from '../base/log.ts';
+import { bytesOfLogs, type LogShare } from '../store/event-rows/heads.ts';
 import { skipNumbers } from '../store/restored.ts';
-import type { Store } from '../store/store.ts';
+import type { Reader, Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
@@ -357,7 +359,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     expect(await segments()).toEqual([]);
   });
 
-  it('total retention deletes the oldest segment of any agent', async () => {
+  it('total retention deletes the oldest segment of the owner’s agents', async () => {
     const other = await addAgent(store, 'agt_2');
     await addSession(store, other, 'ses_2');
     await store.ingest(batch('agt_2', 'ses_2', 0, ['x'.repeat(5_000)], { ts_ms: now }));
@@ -370,6 +372,73 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await events.runMaintenance();
     const left = await store.read((r) => r.all(r.sql.selectFrom('segments').select('agent_num')));
     expect(left).toEqual([{ agent_num: num }]);
+  });
+
+  const incompressible = (bytes: number) => Buffer.from(randomBytes(bytes).toString('base64'));
+
+  /** Agents of others than the owner of `agt_1`, each with this many segments. */
+  async function addLogs(prefix: string, share: Partial<LogShare>, agents: number, count = 1) {
+    for (const n of range(1, agents)) {
+      const [id, session_id] = [`agt_${prefix}${n}`, `ses_${prefix}${n}`];
+      await addSession(store, await addAgent(store, id, share), session_id);
+      for (let at = 0, i = 0; i < count; i++) {
+        const made = batch(id, session_id, at, [incompressible(3_000)], { ts_ms: ++now });
+        at = made.to;
+        await store.ingest(made);
+        await events.runMaintenance();
+      }
+    }
+  }
+
+  /** The agents with segments, each as often as it has one, oldest first. */
+  const sealed = async () => {
+    const query = (r: Reader) =>
+      r.all(
+        r.sql
+          .selectFrom('segments')
+          .innerJoin('agents', 'agents.num', 'segments.agent_num')
+          .select('agents.id')
+          .orderBy('last_ts'),
+      );
+    return (await store.read(query)).map(({ id }) => id);
+  };
+
+  const bytesOfAll = async () => store.read(bytesOfLogs);
+
+  it('total retention deletes only logs of the owner who uses the most', async () => {
+    await output([incompressible(3_000)]);
+    await events.runMaintenance();
+    await addLogs('other', { owner_id: 'usr_2' }, 4);
+    retention = { bytes_total: (await bytesOfAll()) / 2 };
+    await events.runMaintenance();
+    expect(await sealed()).toEqual(['agt_1', 'agt_other4']);
+    // Both use as much, so both have to give.
+    retention = { bytes_total: 0 };
+    await events.runMaintenance();
+    expect(await sealed()).toEqual([]);
+  });
+
+  it('total retention deletes rows of the owner who uses the most before segments of others', async () => {
+    await output([incompressible(3_000)]);
+    await events.runMaintenance();
+    await events.close();
+    events = open({ from_bytes: 1e9, idle_from_bytes: 1e9 });
+    await addLogs('other', { owner_id: 'usr_2' }, 1, 4);
+    expect(await rowSeqs()).toEqual([1, 2, 3, 4]);
+    retention = { bytes_total: (await bytesOfAll()) / 2 };
+    await events.runMaintenance();
+    expect(await rowSeqs()).toEqual([4]);
+    expect(await sealed()).toEqual(['agt_1']);
+  });
+
+  it('total retention counts agents that were recovered from a node as those of the node', async () => {
+    await output([incompressible(3_000)]);
+    await events.runMaintenance();
+    await addLogs('evil', { recovered_from: 'evil' }, 3);
+    await addLogs('good', { recovered_from: 'good' }, 1);
+    retention = { bytes_total: (await bytesOfAll()) - 3_000 };
+    await events.runMaintenance();
+    expect(await sealed()).toEqual(['agt_1', 'agt_evil2', 'agt_evil3', 'agt_good1']);
   });
 
   it('deleting an agent ends its followers and deletes its rows and segments', async () => {

@@ -16,9 +16,12 @@ import { retryLevel } from '../core/problem.ts';
 import {
   agentsWithEvents,
   agentsWithLogBytes,
+  bytesOfLogs,
+  bytesOfShares,
   headOf,
   headWithId,
-  logSizes,
+  type LogShare,
+  largestLogOf,
   resizeHead,
 } from '../store/event-rows/heads.ts';
 import { firstSeqFrom } from '../store/event-rows/read.ts';
@@ -39,8 +42,8 @@ import {
   insertSegment,
   listDrops,
   markSwept,
-  oldestSegment,
   oldestSegmentOf,
+  oldestSegmentsOf,
   rangeOf,
   sealedSize,
   segmentNamed,
@@ -94,6 +97,15 @@ interface LogState {
   sealed_bytes: number;
   sealed_seq: number;
   newest_ts: number;
+}
+
+/** What one pass of retention knows about a share. */
+interface Share extends LogShare {
+  bytes: number;
+  /** Ids of its oldest segments that were read but not yet deleted, oldest first. */
+  segments: number[];
+  /** Ids of segments that could not be deleted. */
+  skipped: number[];
 }
 
 export class LogMaintenance {
@@ -319,23 +331,24 @@ export class LogMaintenance {
   /** Deletes an agent's oldest segment, or some of its oldest rows; false if nothing can be deleted. */
   async #dropOldest(num: number, excess_bytes: number): Promise<boolean> {
     const oldest = await this.#store.read((reader) => oldestSegmentOf(reader, num));
-    if (oldest !== undefined) return this.#dropSegment(oldest);
+    if (oldest !== undefined) return (await this.#dropSegment(oldest)) > 0;
     return (await this.#dropRows(num, { excess_bytes })) > 0;
   }
 
-  async #dropSegment(id: number): Promise<boolean> {
+  /** Returns by how many bytes its log became shorter; 0 if the segment no longer exists. */
+  async #dropSegment(id: number): Promise<number> {
     await this.#sweep(id);
     const deleted = await this.#store.write(async (tx) => {
       const segment = await deleteSegment(tx, id);
       if (segment) await resizeHead(tx, segment.agent_num, -segment.bytes, segment.last_seq + 1);
       return segment;
     });
-    if (deleted === undefined) return false;
+    if (deleted === undefined) return 0;
     await this.#options.segments.delete(deleted);
-    return true;
+    return deleted.bytes;
   }
 
-  /** Deletes some of an agent's oldest unsealed rows that are too old or exceed the limit. Returns how many. */
+  /** Deletes some of an agent's oldest unsealed rows that are too old or exceed the limit. Returns their bytes, or 0. */
   #dropRows(num: number, bound: { before_ms: number } | { excess_bytes: number }): Promise<number> {
     const rows_max = this.#slice_rows;
     return this.#slice(async (tx) => {
@@ -353,7 +366,7 @@ export class LogMaintenance {
       if (!last) return 0;
       await deleteEvents(tx, num, head.first_seq, last.seq);
       await resizeHead(tx, num, -bytes, last.seq + 1);
-      return count;
+      return bytes;
     });
   }
 
@@ -374,28 +387,50 @@ export class LogMaintenance {
   }
 
   /**
-   * Reduces all logs to the total size limit: deletes the oldest segments of all agents first, then rows of the largest
-   * log. Skips segments that cannot be deleted. If there are any, it deletes no rows, which are newer.
+   * Reduces all logs to the total size limit. Each step shortens the share that is then the largest, so that whoever writes
+   * much cannot push out the logs of others. If nothing more of that share can be deleted, the rest waits for the next pass.
    */
   async #retainTotal(): Promise<void> {
     const max = Math.min(this.#options.retention().bytes_total, await this.#options.segments.bytesMax());
-    const skipped: number[] = [];
+    let shares: Share[] | null = null;
     while (!this.#stop.signal.aborted) {
-      const { bytes, oldest, largest } = await this.#store.read(async (reader) => ({
-        ...(await logSizes(reader)),
-        oldest: await oldestSegment(reader, skipped),
-      }));
-      if (bytes <= max) return;
-      if (oldest !== undefined) {
-        let is_deleted = false;
-        const work = async () => {
-          is_deleted = await this.#dropSegment(oldest);
-        };
-        if (!(await this.#attempt(`segment ${oldest}`, work))) return;
-        if (!is_deleted) skipped.push(oldest);
-      } else if (skipped.length > 0 || largest === null) return;
-      else if ((await this.#dropRows(largest, { excess_bytes: bytes - max })) === 0) return;
+      const excess = (await this.#store.read(bytesOfLogs)) - max;
+      if (excess <= 0) return;
+      // Once per pass: with 10,000 agents, this takes much longer than the sum.
+      shares ??= (await this.#store.read(bytesOfShares)).map((of) => ({ ...of, segments: [], skipped: [] }));
+      const largest = largestOf(shares);
+      if (!largest) return;
+      const deleted = await this.#shorten(largest, excess);
+      if (deleted === null) return;
+      largest.bytes -= deleted;
     }
+  }
+
+  /**
+   * Deletes the oldest segment of a share, or some of the rows of its largest log. Returns how many bytes were deleted: 0 for
+   * a segment that cannot be deleted and is skipped from then on, null if nothing is left. If segments were skipped, rows
+   * stay, because they are newer.
+   */
+  async #shorten(share: Share, excess_bytes: number): Promise<number | null> {
+    if (share.segments.length === 0) {
+      const count = limits.retention_segments_per_read;
+      share.segments = await this.#store.read((reader) =>
+        oldestSegmentsOf(reader, share, share.skipped, count),
+      );
+    }
+    const oldest = share.segments.shift();
+    if (oldest !== undefined) {
+      let deleted = 0;
+      const work = async () => {
+        deleted = await this.#dropSegment(oldest);
+      };
+      if (!(await this.#attempt(`segment ${oldest}`, work))) return null;
+      if (deleted === 0) share.skipped.push(oldest);
+      return deleted;
+    }
+    const log = await this.#store.read((reader) => largestLogOf(reader, share));
+    if (log === undefined || share.skipped.length > 0) return null;
+    return (await this.#dropRows(log, { excess_bytes })) || null;
   }
 
   async #dropDeleted(): Promise<void> {
@@ -438,6 +473,13 @@ export class LogMaintenance {
     const bytes = Math.min(from_bytes, idle_from_bytes, bytes_per_agent);
     return this.#store.read((reader) => agentsWithLogBytes(reader, bytes));
   }
+}
+
+function largestOf(shares: readonly Share[]): Share | undefined {
+  return shares.reduce<Share | undefined>(
+    (one, other) => (one === undefined || other.bytes > one.bytes ? other : one),
+    undefined,
+  );
 }
 
 async function readLogState(reader: Reader, num: number): Promise<LogState | null> {

@@ -1,11 +1,11 @@
 /** Rows that many tests need: users, agents, sessions. */
 import { isUtf8 } from 'node:buffer';
 import type { DatabaseSync } from 'node:sqlite';
-import { createHead, headOf } from './event-rows/heads.ts';
+import { createHead, headOf, type LogShare } from './event-rows/heads.ts';
 import { createSpools } from './event-rows/spools.ts';
 import type { IngestBatch, Store } from './store.ts';
 
-export function addAgent(store: Store, id: string): Promise<number> {
+export function addAgent(store: Store, id: string, share: Partial<LogShare> = {}): Promise<number> {
   return store.write(async (tx) => {
     const { num } = (await tx.get(
       tx.sql
@@ -30,6 +30,7 @@ export function addAgent(store: Store, id: string): Promise<number> {
           restart_count: 0,
           created_at: 0,
           updated_at: 0,
+          ...share,
         })
         .returning('num'),
     ))!;

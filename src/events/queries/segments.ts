@@ -1,5 +1,6 @@
 /** Queries about segments, which replace ranges of rows, and about logs of deleted agents. */
 import type { Insertable, Selectable } from 'kysely';
+import { agentsOfShare, type LogShare } from '../../store/event-rows/heads.ts';
 import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -111,10 +112,21 @@ export async function oldestSegmentOf(reader: Reader, agent_num: number): Promis
   return (await reader.get(segments.orderBy('first_seq').limit(1)))?.id;
 }
 
-/** The id of the segment of any agent whose newest event is the oldest, without those in `except`. */
-export async function oldestSegment(reader: Reader, except: readonly number[]): Promise<number | undefined> {
-  const segments = reader.sql.selectFrom('segments').select('id').orderBy('last_ts').limit(1);
-  return (await reader.get(except.length > 0 ? segments.where('id', 'not in', except) : segments))?.id;
+/** Ids of a share's segments, without those in `except`, by the time of their newest event, oldest first; at most `limit`. */
+export async function oldestSegmentsOf(
+  reader: Reader,
+  share: LogShare,
+  except: readonly number[],
+  limit: number,
+): Promise<number[]> {
+  const segments = reader.sql
+    .selectFrom('segments')
+    .select('id')
+    .where('agent_num', 'in', agentsOfShare(reader, share))
+    .orderBy('last_ts')
+    .limit(limit);
+  const oldest = except.length > 0 ? segments.where('id', 'not in', except) : segments;
+  return (await reader.all(oldest)).map(({ id }) => id);
 }
 
 /** Ids of the segments whose newest event is from before a time (Unix milliseconds), oldest first. */

@@ -5,7 +5,15 @@ import { stores, type TestStore } from '../../testing/stores.ts';
 import { jsonArrayTable } from '../dialects.ts';
 import { type Reader, StaleBatch, type Store, type Tx } from '../store.ts';
 import { addAgent, addSession, batch } from '../testing.ts';
-import { headOf, headsWithEvents, logSizes, resizeHead, skipTo } from './heads.ts';
+import {
+  bytesOfLogs,
+  bytesOfShares,
+  headOf,
+  headsWithEvents,
+  largestLogOf,
+  resizeHead,
+  skipTo,
+} from './heads.ts';
 import { EventDecoder, lastOutputText, selectEventsOf, selectOutput, selectRange } from './read.ts';
 import { deleteEvents, newestTs, oldestEvents, unsealedBefore } from './retention.ts';
 import { rebaseSpool, spoolsOf } from './spools.ts';
@@ -76,7 +84,10 @@ describe.each(stores)('$kind', ({ open, it }) => {
     await store.read(async (reader) => {
       expect(await headOf(reader, agent_num)).toEqual(head);
       expect(await headsWithEvents(reader)).toEqual([head]);
-      expect(await logSizes(reader)).toEqual({ bytes, largest: agent_num });
+      expect(await bytesOfLogs(reader)).toBe(bytes);
+      const share = { owner_id: 'usr_1', recovered_from: null };
+      expect(await bytesOfShares(reader)).toEqual([{ ...share, bytes }]);
+      expect(await largestLogOf(reader, share)).toBe(agent_num);
       const { stdout } = await spoolsOf(reader, session_num);
       expect({ ...stdout, tail: stdout.tail.length }).toMatchObject({
         offset: 14,

@@ -52,13 +52,43 @@ export async function agentsWithLogBytes(reader: Reader, bytes: number): Promise
   return (await reader.all(heads.where('bytes', '>=', bytes))).map(({ agent_num }) => agent_num);
 }
 
-/** Bytes of all logs together, and the agent with the largest one; null if there are no agents. */
-export async function logSizes(reader: Reader): Promise<{ bytes: number; largest: number | null }> {
+/** Bytes of all logs together. */
+export async function bytesOfLogs(reader: Reader): Promise<number> {
   const sum = await reader.get(reader.sql.selectFrom('heads').select((eb) => eb.fn.sum('bytes').as('bytes')));
-  const largest = await reader.get(
-    reader.sql.selectFrom('heads').select('agent_num').orderBy('bytes', 'desc').limit(1),
+  return Number(sum?.bytes ?? 0);
+}
+
+/**
+ * Whose logs are counted together: those of an owner's agents, without the ones that were recovered from a remote node,
+ * which are counted for that node.
+ */
+export type LogShare = Pick<Selectable<Tables['agents']>, 'owner_id' | 'recovered_from'>;
+
+/** How many bytes the logs of each share have. */
+export async function bytesOfShares(reader: Reader): Promise<(LogShare & { bytes: number })[]> {
+  const sums = await reader.all(
+    reader.sql
+      .selectFrom('heads')
+      .innerJoin('agents', 'agents.num', 'heads.agent_num')
+      .select(['agents.owner_id', 'agents.recovered_from', (eb) => eb.fn.sum('heads.bytes').as('bytes')])
+      .groupBy(['agents.owner_id', 'agents.recovered_from']),
   );
-  return { bytes: Number(sum?.bytes ?? 0), largest: largest?.agent_num ?? null };
+  return sums.map(({ bytes, ...share }) => ({ ...share, bytes: Number(bytes) }));
+}
+
+/** The agents whose logs belong to a share. */
+export function agentsOfShare({ sql }: Pick<Reader, 'sql'>, { owner_id, recovered_from }: LogShare) {
+  const agents = sql.selectFrom('agents').select('agents.num').where('owner_id', '=', owner_id);
+  return recovered_from === null
+    ? agents.where('recovered_from', 'is', null)
+    : agents.where('recovered_from', '=', recovered_from);
+}
+
+/** The agent with the largest log of a share. */
+export async function largestLogOf(reader: Reader, share: LogShare): Promise<number | undefined> {
+  const heads = reader.sql.selectFrom('heads').select('agent_num');
+  const largest = heads.where('agent_num', 'in', agentsOfShare(reader, share)).orderBy('bytes', 'desc');
+  return (await reader.get(largest.limit(1)))?.agent_num;
 }
 
 const newHead = preparedInsert('heads');
