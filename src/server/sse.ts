@@ -7,6 +7,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { limits as sharedLimits } from '../base/limits.ts';
+import { Slots } from '../base/slots.ts';
 import { problems } from '../core/problem.ts';
 import type { Wakes } from '../store/wakes.ts';
 import { limits } from './limits.ts';
@@ -33,8 +34,7 @@ export class Streams {
   readonly #bounds: () => { per_user: number; total: number };
   readonly #stall_ms: number;
   readonly #recheck_ms: number;
-  readonly #by_user = new Map<string, number>();
-  #open = 0;
+  readonly #slots = new Slots();
 
   constructor(wakes: Pick<Wakes, 'onKey'>, options: StreamsOptions = {}) {
     this.#wakes = wakes;
@@ -46,7 +46,7 @@ export class Streams {
   }
 
   get open(): number {
-    return this.#open;
+    return this.#slots.taken;
   }
 
   /**
@@ -113,18 +113,10 @@ export class Streams {
 
   #acquire(user_id: string): () => void {
     const { per_user, total } = this.#bounds();
-    const open_streams = this.#by_user.get(user_id) ?? 0;
     const retry = { retry_after_s: Math.ceil(this.#recheck_ms / 1000) };
-    if (open_streams >= per_user) throw problems.tooManyStreams(retry);
-    if (this.#open >= total) throw problems.tooManyStreamsInTotal(retry);
-    this.#open++;
-    this.#by_user.set(user_id, open_streams + 1);
-    return () => {
-      this.#open--;
-      const remaining = this.#by_user.get(user_id)! - 1;
-      if (remaining > 0) this.#by_user.set(user_id, remaining);
-      else this.#by_user.delete(user_id);
-    };
+    return this.#slots.take(user_id, { per_owner: per_user, total }, (full) =>
+      full === 'owner' ? problems.tooManyStreams(retry) : problems.tooManyStreamsInTotal(retry),
+    );
   }
 }
 

@@ -81,14 +81,19 @@ test('a wait that outlives the caller’s token is refused', async () => {
 });
 
 // The waiters are counted after they have read the agent, which happens in any order on PostgreSQL.
-sqliteTest('limits the number of waiting requests, and frees the slots of finished ones', async () => {
-  const { id } = await fixture.create({ start: true });
-  const controller = new AbortController();
-  const many = Array.from({ length: limits.agent_waiters_max }, () =>
-    waits.until(ANA, id, 'ended', MINUTE_MS, controller.signal),
-  );
-  await expect(waits.until(ANA, id, 'ended', 0, never)).rejects.toMatchObject({ kind: 'rate_limited' });
-  controller.abort();
-  await Promise.all(many);
-  expect(await waits.until(ANA, id, 'ended', 0, never)).toMatchObject({ id });
-});
+sqliteTest(
+  'limits the number of waiting requests of a user, and frees the slots of finished ones',
+  async () => {
+    const { id } = await fixture.create({ start: true });
+    const controller = new AbortController();
+    const bens = await fixture.create({ start: true }, null, BEN);
+    const many = Array.from({ length: limits.agent_waiters.per_owner }, () =>
+      waits.until(ANA, id, 'ended', MINUTE_MS, controller.signal),
+    );
+    await expect(waits.until(ANA, id, 'ended', 0, never)).rejects.toMatchObject({ kind: 'rate_limited' });
+    expect(await waits.until(BEN, bens.id, 'ended', 0, never)).toMatchObject({ id: bens.id });
+    controller.abort();
+    await Promise.all(many);
+    expect(await waits.until(ANA, id, 'ended', 0, never)).toMatchObject({ id });
+  },
+);

@@ -1,5 +1,6 @@
 /** Requests that wait until an agent reaches a milestone. */
 
+import { Slots } from '../../base/slots.ts';
 import { problems } from '../../core/problem.ts';
 import type { Audience, Feed } from '../../events/feed.ts';
 import { requireLiveToken } from '../../store/live-tokens.ts';
@@ -13,7 +14,7 @@ export class AgentWaits {
   readonly #agents: Pick<Agents, 'get' | 'authorizeRead'>;
   readonly #feed: Pick<Feed, 'follow'>;
   readonly #store: Pick<Store, 'read'>;
-  #count = 0;
+  readonly #slots = new Slots();
 
   constructor(
     agents: Pick<Agents, 'get' | 'authorizeRead'>,
@@ -27,7 +28,8 @@ export class AgentWaits {
   /**
    * Resolves to the record when the agent has reached the milestone or ended, when the time is up, or when the signal
    * aborts. Throws `agent not found`, even if the agent is deleted in the meantime, `invalid token` if the caller's token was
-   * revoked before the answer, and `too many callers wait for agents`.
+   * revoked before the answer, and `too many callers are waiting for agents` if too many requests of the caller's user, or of
+   * all users, wait.
    *
    * @param wait_ms at most `limits.agent_wait_s_max` seconds
    */
@@ -39,8 +41,7 @@ export class AgentWaits {
     signal: AbortSignal,
   ): Promise<Agent> {
     const { owner_id, team_num } = await this.#agents.authorizeRead(caller, agent_id);
-    if (this.#count >= limits.agent_waiters_max) throw problems.tooManyAgentWaits();
-    this.#count++;
+    const free = this.#slots.take(caller.user_id, limits.agent_waiters, () => problems.tooManyAgentWaits());
     const stop = new AbortController();
     const ends = AbortSignal.any([signal, stop.signal, AbortSignal.timeout(wait_ms)]);
     const concerns = (other: Audience) => other.owner_id === owner_id && other.team_num === team_num;
@@ -60,7 +61,7 @@ export class AgentWaits {
         is_over = (await change).done === true;
       }
     } finally {
-      this.#count--;
+      free();
       stop.abort();
       await changes.return(undefined);
     }

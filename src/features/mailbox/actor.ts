@@ -37,7 +37,8 @@ export function mailMethods(
       const messages = await take(caller, request);
       if (messages.length > 0) return { messages };
       const inbox = await ownInbox(caller, request);
-      await mailbox.awaitNew({ ...toFilter(inbox), limit: 1 }, limits.actor_receive_ms);
+      const waiter = caller.session && { session_id: caller.session.id };
+      await mailbox.awaitNew(waiter, { ...toFilter(inbox), limit: 1 }, limits.actor_receive_ms);
       return { messages: await take(caller, request) };
     },
     ack: (caller, { message_id, ...request }) =>

@@ -26,8 +26,10 @@ export const limits = {
   mail_announced_ms: 500,
   /** How long one request can wait for mail. */
   mail_wait_s_max: 60,
-  /** Requests that wait for mail at the same time. */
-  mail_waiters_max: 1_000,
+  /** Calls that wait for mail at the same time. The owner is a user, or the operator. */
+  mail_waiters: { per_owner: 100, total: 1_000 },
+  /** The same for a session, which is less than `actor_receives_max`, so that other sessions can wait too. */
+  mail_waiters_per_session: 8,
   /** Time triggers of a run. */
   triggers_per_run_max: 100,
   /** Payloads of a run's time triggers together, so that `svc actor time-trigger-list` can return all of them. */

@@ -45,7 +45,7 @@ import {
   updateMail,
 } from './queries/mail.ts';
 import type { Mail, MailHead } from './rules/mail.ts';
-import { Waiters } from './waiters.ts';
+import { type Waiter, Waiters } from './waiters.ts';
 
 export interface MailboxOptions {
   store: Store;
@@ -137,7 +137,7 @@ export class Mailbox {
     const open = (reader: Reader) => openInbox(reader, caller, actor_id, request);
     let inbox = await store.read(open);
     if (request.wait !== undefined) {
-      await this.awaitNew(inbox.filter, request.wait * 1000, signal);
+      await this.awaitNew(caller, inbox.filter, request.wait * 1000, signal);
       // The caller may have lost access in the meantime.
       inbox = await store.read(async (reader) => {
         await requireLiveToken(reader, caller);
@@ -260,13 +260,13 @@ export class Mailbox {
   }
 
   /** Resolves when the actor has mail of which it was not notified, after `wait_ms`, or when the signal aborts. */
-  awaitNew(filter: InboxFilter, wait_ms: number, signal?: AbortSignal): Promise<void> {
+  awaitNew(waiter: Waiter, filter: InboxFilter, wait_ms: number, signal?: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const isThere = () =>
       store.read(
         async (reader) => (await listInbox(reader, { ...filter, status: 'pending', limit: 1 })).length > 0,
       );
-    return this.#waiters.wait(filter.to_actor_id, isThere, wait_ms, signal);
+    return this.#waiters.wait(waiter, filter.to_actor_id, isThere, wait_ms, signal);
   }
 
   /**
