@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { parseDatabaseUrl } from './database-url.ts';
+import { limits as coreLimits } from './limits.ts';
 
 export type ConfigKind = 'text' | 'integer' | 'boolean' | 'list' | 'path' | 'paths';
 
@@ -324,14 +325,14 @@ export const configKeys = {
     limits.requests_per_second,
     1,
     1_000_000,
-    'Maximum requests per second, per token, or per address without a valid one',
+    `Maximum requests per second, per token, or per address without a valid one; for all tokens of a user together, ${coreLimits.requests_user_factor} times as many`,
     { live: true },
   ),
   'limits.requests_burst': integer(
     limits.requests_burst,
     1,
     1_000_000,
-    'Maximum requests in a burst, per token, or per address without a valid one',
+    `Maximum requests in a burst, per token, or per address without a valid one; for all tokens of a user together, ${coreLimits.requests_user_factor} times as many`,
     {
       live: true,
     },

@@ -7,4 +7,6 @@ export const limits = {
   redact_shown_bytes_max: 7,
   /** Longest escape sequences, together, that may interrupt a secret, so that its beginning stays shorter than a read. */
   redact_sequences_bytes_max: 128 * 1024,
+  /** The request rate of all tokens of a user together, as a multiple, so that one script does not lock out its user. */
+  requests_user_factor: 4,
 } as const;

@@ -543,6 +543,31 @@ describe('rates', () => {
     }
   });
 
+  test("a user's tokens share a limit of four times that of one token", async () => {
+    const caller = { username: 'ada', role: 'user', grant: null } as const;
+    const strict = await openFakeHttp(
+      { logout: () => undefined },
+      {
+        rate: () => ({ per_second: 0.001, burst: 2 }),
+        authenticate: (token, ip) => ({ ...caller, user_id: token.split('-')[0]!, token_id: token, ip }),
+      },
+    );
+    try {
+      const statuses = async (token: string) => {
+        const headers = { authorization: `Bearer ${token}` };
+        const responses = ['first', 'second'].map(() =>
+          fetch(`${strict.url}/api/logout`, { method: 'POST', headers }),
+        );
+        return (await Promise.all(responses)).map(({ status }) => status);
+      };
+      for (let n = 1; n <= 4; n++) expect(await statuses(`ada-${n}`)).toEqual([204, 204]);
+      expect(await statuses('ada-5')).toEqual([429, 429]);
+      expect(await statuses('ben-1')).toEqual([204, 204]);
+    } finally {
+      await strict.drain();
+    }
+  });
+
   test('requests without a valid token share the limit of their address', async () => {
     const strict = await openFakeHttp({}, { rate: () => ({ per_second: 0.001, burst: 3 }) });
     try {

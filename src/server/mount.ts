@@ -17,6 +17,7 @@ import type { Connections } from '../base/connections.ts';
 import { limits as sharedLimits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
+import { limits as coreLimits } from '../core/limits.ts';
 import { networkPrefix } from '../core/network.ts';
 import { authorize } from '../core/policy.ts';
 import { invalid, problems, unknownField } from '../core/problem.ts';
@@ -26,7 +27,7 @@ import type { Call, Handlers, ResourceChecks } from './call.ts';
 import { clientAddress, isForwarded, isFromLoopback } from './guard.ts';
 import { limits } from './limits.ts';
 import { CALLER_HEADER } from './peers.ts';
-import type { Rate, RateLimiter } from './rate.ts';
+import { multiplied, type Rate, type RateLimiter } from './rate.ts';
 
 export interface MountOptions {
   /**
@@ -143,10 +144,12 @@ function isApiPath(url: string): boolean {
   }
 }
 
-/** Counts requests by token, and failures by address. A promise only if the token is not in memory. */
+/** Counts requests by token and by user, and failures by address. A promise only if the token is not in memory. */
 function signIn(request: FastifyRequest, options: MountContext): Caller | Promise<Caller> {
   const count = (caller: Caller) => {
-    options.limiter.take(`token ${caller.token_id}`, options.rate());
+    const rate = options.rate();
+    options.limiter.take(`token ${caller.token_id}`, rate);
+    options.limiter.take(`user ${caller.user_id}`, multiplied(rate, coreLimits.requests_user_factor));
     return caller;
   };
   const refuse = (error: unknown): never => {

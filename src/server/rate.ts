@@ -20,6 +20,10 @@ export function requestRate(settings: Settings): Rate {
   };
 }
 
+export function multiplied({ per_second, burst }: Rate, factor: number): Rate {
+  return { per_second: per_second * factor, burst: burst * factor };
+}
+
 interface Bucket {
   tokens: number;
   at_ms: number;
