@@ -4,6 +4,7 @@ import { limits } from '../base/limits.ts';
 import { NODE_ID, NODE_ID_RULE } from '../core/node.ts';
 import { problems } from '../core/problem.ts';
 import { USERNAME } from '../features/accounts/rules.ts';
+import { limits as apiLimits } from './limits.ts';
 
 export const id = z.string();
 export const time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC, milliseconds' });
@@ -15,6 +16,18 @@ export function bounded(chars_max: number) {
     .max(chars_max, { error: `must be at most ${chars_max} characters` })
     .refine((text) => !text.includes('\0'), { error: 'must not contain NUL' });
 }
+
+/** Words to search for, in any language. Whatever is between letters and digits separates words. */
+export function searchText() {
+  const { search_words_max } = apiLimits;
+  return bounded(limits.search_chars_max).refine(
+    (text) => (text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0) <= search_words_max,
+    { error: `must have at most ${search_words_max} words` },
+  );
+}
+
+/** Describes a `searchText`. */
+export const SEARCH_TEXT = `Words, and phrases in quotation marks; all must occur. At most ${apiLimits.search_words_max} words.`;
 
 /** An object whose caller chooses the names, at most `items_max` of them. */
 export function dictionary<Key extends z.core.$ZodRecordKey, Value extends z.ZodType>(

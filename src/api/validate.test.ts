@@ -135,6 +135,8 @@ describe('other input', () => {
     ['after must be an integer of at least 0', routes.getLog.query, { after: '-1' }],
     ['q is required', routes.searchLog.query, {}],
     ['q is required', routes.searchLog.query, { q: ' ' }],
+    ['q must have at most 32 words', routes.searchLog.query, { q: `"${'a-'.repeat(33)}"` }],
+    ['q must have at most 32 words', routes.listMessages.query, { q: 'a '.repeat(33) }],
     ['since must be an RFC 3339 time', routes.listAudit.query, { since: '2026-13-01T00:00:00Z' }],
     ['invalid cursor', routes.listAgents.query, { cursor: ['a', 'b'] }],
     ['invalid cursor', routes.listAgents.query, { cursor: 'a'.repeat(513) }],

@@ -80,6 +80,23 @@ test('rejects tasks beyond the waiting limits of a resource, of an owner and in 
   expect(work.begun.sort()).toEqual(['1', '2', '3', '5', '7', '9']);
 });
 
+test('a task whose signal aborts before its turn is skipped, and frees its place', async () => {
+  const queue = new FairQueue({ ...many, running: 1, waiting_per_owner: 1 }, () => new Error('full'));
+  const turn = { owner: 'alice', resource: 'a' };
+  const begun: string[] = [];
+  let end = () => {};
+  const first = queue.run(turn, () => new Promise<void>((resolve) => (end = resolve)));
+  const leave = new AbortController();
+  const skipped = queue.run(turn, async () => begun.push('skipped'), leave.signal);
+  leave.abort(new Error('left'));
+  await expect(skipped).rejects.toThrow('left');
+  await expect(queue.run(turn, async () => begun.push('late'), leave.signal)).rejects.toThrow('left');
+  const next = queue.run(turn, async () => begun.push('next'), new AbortController().signal);
+  end();
+  await Promise.all([first, next]);
+  expect(begun).toEqual(['next']);
+});
+
 test('a failing task frees its turn and passes on its error', async () => {
   const queue = new FairQueue({ ...many, running: 1 }, () => new Error('full'));
   const turn = { owner: 'alice', resource: 'a' };

@@ -52,12 +52,14 @@ export class FairQueue {
 
   /**
    * Runs the task when its turn comes and returns its result. Throws the task's own error, or that of `createFullError` if
-   * too many tasks are already waiting.
+   * too many tasks are already waiting. If `signal` aborts before its turn, the task is skipped, and the signal's reason is
+   * thrown.
    */
-  async run<T>({ owner, resource }: TaskKey, work: () => Promise<T>): Promise<T> {
+  async run<T>({ owner, resource }: TaskKey, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
     const shares = { owner: shareOf(this.#owners, owner), resource: shareOf(this.#resources, resource) };
     try {
-      await this.#wait(shares);
+      await this.#wait(shares, signal);
       try {
         return await work();
       } finally {
@@ -72,7 +74,7 @@ export class FairQueue {
     }
   }
 
-  #wait(shares: Pick<Waiting, 'owner' | 'resource'>): Promise<void> {
+  #wait(shares: Pick<Waiting, 'owner' | 'resource'>, signal: AbortSignal | undefined): Promise<void> {
     const { waiting, waiting_per_owner, waiting_per_resource } = this.#limits;
     const { owner, resource } = shares;
     // There is no need to check the queue, because a waiting task that could run now would already be running.
@@ -87,16 +89,30 @@ export class FairQueue {
     if (is_full) return Promise.reject(this.#createFullError());
     owner.waiting++;
     resource.waiting++;
-    return new Promise((start) => {
-      this.#waiting.push({ ...shares, start });
+    return new Promise((resolve, reject) => {
+      const skip = () => {
+        this.#remove(one);
+        reject(signal!.reason);
+      };
+      const start = () => {
+        signal?.removeEventListener('abort', skip);
+        resolve();
+      };
+      const one = { ...shares, start };
+      this.#waiting.push(one);
+      signal?.addEventListener('abort', skip, { once: true });
     });
+  }
+
+  #remove(one: Waiting): void {
+    this.#waiting.splice(this.#waiting.indexOf(one), 1);
+    one.owner.waiting--;
+    one.resource.waiting--;
   }
 
   #startNext(): void {
     for (let next = this.#next(); next; next = this.#next()) {
-      this.#waiting.splice(this.#waiting.indexOf(next), 1);
-      next.owner.waiting--;
-      next.resource.waiting--;
+      this.#remove(next);
       this.#begin(next);
       next.start();
     }

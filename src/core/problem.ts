@@ -408,6 +408,7 @@ export const problems = {
     'too_many_patches',
     'too many patches are being sent; try again later',
   ),
+  tooManySearches: fixed('rate_limited', 'too_many_searches', 'too many searches are waiting'),
   /** While the service starts. */
   notReady: fixed('unavailable', 'not_ready', 'service is not ready'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),

@@ -13,6 +13,7 @@ import { type EventLog, openEventLog } from './log.ts';
 import type { Retention } from './maintenance.ts';
 import { SearchIndex } from './search-index.ts';
 import { segmentReader } from './segment-storage.ts';
+import { SEARCHER } from './testing.ts';
 
 const DAY = 86_400_000;
 const warn = vi.fn();
@@ -162,9 +163,8 @@ test('the search index contains the events of others if those of an agent cannot
     unreadable: ['agt_one'],
     reason: expect.stringContaining('SyntaxError'),
   });
-  expect(index.find({ agent_num: nums[1]!, text: 'needle', before: null, first_seq: 1, limit: 9 })).toEqual([
-    1,
-  ]);
+  const query = { text: 'needle', before: 9, first_seq: 1, limit: 9 };
+  expect(index.find({ agent_num: nums[1]!, ...query }).seqs).toEqual([1]);
   await reader.close();
 });
 
@@ -177,7 +177,8 @@ test('logs once that the events of an agent cannot be read for the search index'
   await addSession(store, third, 'ses_three');
   await output('one', 7);
   await output('three');
-  const found = async () => (await events.search('agt_three', { text: 'needle', limit: 1 })).hits.length;
+  const found = async () =>
+    (await events.search('agt_three', { ...SEARCHER, text: 'needle', limit: 1 })).hits.length;
   await expect.poll(found, { timeout: 20_000 }).toBe(1);
   expect(warn.mock.calls.map(([about]) => about.agent_ids)).toEqual([['agt_one', 'agt_two']]);
 });
@@ -186,7 +187,8 @@ test('a search continues past matches that cannot be read', async () => {
   await output('one', 7);
   await output('one', 14);
   events.start();
-  const search = (before?: number) => events.search('agt_one', { text: 'needle', limit: 1, before });
+  const search = (before?: number) =>
+    events.search('agt_one', { ...SEARCHER, text: 'needle', limit: 1, before });
   await expect.poll(async () => (await search()).hits[0]?.seq, { timeout: 20_000 }).toBe(3);
   expect((await search()).next).toBe(3);
   await events.runMaintenance();

@@ -83,6 +83,23 @@ export const limits = {
   search_pause_ms_max: 1_000,
   /** Delay after an error of the search index. */
   search_retry_ms: 5_000,
+  /** Searches at the same time. Each search runs in parts, between which the worker does other work. */
+  searches: {
+    running: 8,
+    running_per_owner: 1,
+    running_per_resource: 1,
+    waiting: 1_000,
+    waiting_per_owner: 20,
+    waiting_per_resource: 20,
+  },
+  /** A part of a search ends after this time. SQLite cannot interrupt a query, so a slow one takes longer. */
+  search_part_ms: 20,
+  /** Events that the first query of a part examines. A phrase of 32 words takes up to 1 ms for each large event. */
+  search_events_min: 64,
+  /** Events that one query examines at most, if the ones before were fast. */
+  search_events_max: 4_096,
+  /** When to try again if too many searches of a user wait. */
+  search_full_retry_s: 1,
   /** Agents that a warning about unreadable segments names. */
   search_reported_agents_max: 10,
   /** Length of the text around a search hit. */

@@ -25,7 +25,7 @@ import { LogMaintenance, type Retention, type Sealing } from './maintenance.ts';
 import { type Output, openOutput } from './output.ts';
 import type { Position } from './position.ts';
 import { insertDrop } from './queries/segments.ts';
-import { Search, type SearchPage } from './search.ts';
+import { Search, type SearchPage, type SearchQuery } from './search.ts';
 import type { SegmentStorage } from './segment.ts';
 import { segmentStorage } from './segment-storage.ts';
 import { Tail } from './tail.ts';
@@ -167,11 +167,11 @@ export class EventLog {
     return openOutput(this.#store, this.#segments, await this.#find(agent_id), session_id, stream);
   }
 
-  /** The newest events that contain all words of `text`. Throws `agent not found`. */
-  async search(
-    agent_id: string,
-    query: { text: string; limit: number; before?: number | undefined },
-  ): Promise<SearchPage> {
+  /**
+   * The newest events that contain all words of `text`. Throws `agent not found`, `too many searches are waiting`, and the
+   * reason of the signal when it aborts.
+   */
+  async search(agent_id: string, query: SearchQuery): Promise<SearchPage> {
     return this.#search.find(await this.#find(agent_id), query);
   }
 

@@ -13,7 +13,7 @@ import { emptyStores, stores } from '../testing/stores.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import type { Retention, Sealing } from './maintenance.ts';
 import { OutputMissing } from './output.ts';
-import { type Frame, parseFrames, spoilSegment, storedSegments } from './testing.ts';
+import { type Frame, parseFrames, SEARCHER, spoilSegment, storedSegments } from './testing.ts';
 
 const HOUR = 60 * 60 * 1000;
 const everything: Partial<Sealing> = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
@@ -532,7 +532,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     ]);
     await output([Buffer.from([0xff, 0xfe])]);
     const seqs = async (text: string, before?: number) =>
-      (await events.search('agt_1', { text, limit: 10, before })).hits.map((hit) => hit.seq);
+      (await events.search('agt_1', { ...SEARCHER, text, limit: 10, before })).hits.map((hit) => hit.seq);
     await expect.poll(() => seqs('hello'), { timeout: 20_000 }).toEqual([3, 1]);
     expect(await seqs('world', 3)).toEqual([1]);
     expect(await seqs('error disk')).toEqual([2]);
@@ -541,7 +541,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     for (const hostile of ['"', '*', 'NOT', 'text:', '(', 'a AND', "'; DROP TABLE words"]) {
       expect(await seqs(hostile)).toEqual([]);
     }
-    const [hit] = (await events.search('agt_1', { text: 'disk', limit: 1 })).hits;
+    const [hit] = (await events.search('agt_1', { ...SEARCHER, text: 'disk', limit: 1 })).hits;
     expect(hit).toEqual({
       seq: 2,
       ts: now / 1000,
@@ -557,7 +557,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await output(['needle two\n']);
     events.start();
     const seqs = async () =>
-      (await events.search('agt_1', { text: 'needle', limit: 10 })).hits.map((hit) => hit.seq);
+      (await events.search('agt_1', { ...SEARCHER, text: 'needle', limit: 10 })).hits.map((hit) => hit.seq);
     await expect.poll(seqs, { timeout: 20_000 }).toEqual([2, 1]);
     await events.close();
     for (const suffix of ['-wal', '-shm']) await rm(join(folder, `search.db${suffix}`), { force: true });
@@ -617,7 +617,9 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await addSession(store, other, 'ses_2');
     await store.ingest(batch('agt_2', 'ses_2', 0, ['needle two\n']));
     const seqs = async (agent_id: string, before?: number) =>
-      (await events.search(agent_id, { text: 'needle', limit: 10, before })).hits.map((hit) => hit.seq);
+      (await events.search(agent_id, { ...SEARCHER, text: 'needle', limit: 10, before })).hits.map(
+        (hit) => hit.seq,
+      );
     await expect.poll(() => seqs('agt_1'), { timeout: 20_000 }).toEqual([1]);
     await expect.poll(() => seqs('agt_2'), { timeout: 20_000 }).toEqual([1]);
     await output(['nothing\n']);

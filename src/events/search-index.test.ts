@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect } from 'vitest';
+import { afterEach, beforeEach, describe, expect, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { deleteAgent } from '../features/agents/queries/agents.ts';
 import { resizeHead } from '../store/event-rows/heads.ts';
@@ -14,10 +14,11 @@ import { recordRestore } from '../store/restored.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
+import { limits } from './limits.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import { SearchIndex, type Updated } from './search-index.ts';
 import { segmentReader } from './segment-storage.ts';
-import { moveSegment, storedSegments } from './testing.ts';
+import { moveSegment, SEARCHER, storedSegments } from './testing.ts';
 
 const finished: Updated = { unfinished: [], unreadable: [] };
 
@@ -44,7 +45,8 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     events.start();
     const lines = Array.from({ length: 500 }, (_, n) => `needle ${n}\n`);
     await store.ingest(batch('agt_1', 'ses_1', 0, lines, { stream: 'stdout', ts_ms: 1 }));
-    const found = async () => (await events.search('agt_1', { text: 'needle 499', limit: 1 })).hits.length;
+    const found = async () =>
+      (await events.search('agt_1', { ...SEARCHER, text: 'needle 499', limit: 1 })).hits.length;
     await expect.poll(found, { timeout: 20_000 }).toBe(1);
     await store.write(async (tx) => {
       await events.drop(tx, num);
@@ -95,7 +97,9 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
       ]),
     );
     const found = async (text: string) =>
-      (await events.search('agt_1', { text, limit: 9 })).hits.map(({ seq, snippet }) => `${seq} ${snippet}`);
+      (await events.search('agt_1', { ...SEARCHER, text, limit: 9 })).hits.map(
+        ({ seq, snippet }) => `${seq} ${snippet}`,
+      );
     await expect.poll(() => found('prune'), { timeout: 20_000 }).toEqual(['3 Tidying npm prune']);
     expect(await found('garden')).toEqual(['2 the garden is tidy', '1 tidy the garden']);
   });
@@ -120,19 +124,43 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     expect(await second.stale()).toEqual([nums[1], nums[2]]);
     expect(await second.update(nums)).toEqual(finished);
     expect(await (await open()).stale()).toEqual([]);
-    const query = { text: 'needle', before: null, first_seq: 1, limit: 9 };
-    const found = nums.map((agent_num) => second.find({ agent_num, ...query }));
+    const query = { text: 'needle', before: 9, first_seq: 1, limit: 9 };
+    const found = nums.map((agent_num) => second.find({ agent_num, ...query }).seqs);
     expect(found).toEqual([[2, 1], [4, 2, 1], []]);
     // As if the settings now named another database.
     await planeIdentity(store, { now: () => 1 });
     const third = await open();
-    expect(third.find({ agent_num: nums[0]!, ...query })).toEqual([]);
+    expect(third.find({ agent_num: nums[0]!, ...query }).seqs).toEqual([]);
     expect(await third.stale()).toEqual(nums);
     expect(await third.update(nums)).toEqual(finished);
     expect(await (await open()).stale()).not.toContain(nums[0]);
     // After a restore, the same number may be another agent's.
     await store.write((tx) => recordRestore(tx, 2));
     expect(await (await open()).stale()).toEqual(nums);
+    await reader.close();
+  });
+
+  it('examines few events at a time if that is slow, and finds each match once', async () => {
+    const num = await addAgent(store, 'agt_1');
+    await addSession(store, num, 'ses_1');
+    const count = 3 * limits.search_events_min;
+    const lines = Array.from({ length: count }, (_, n) => (n % 2 === 0 ? 'needle\n' : 'straw\n'));
+    await store.ingest(batch('agt_1', 'ses_1', 0, lines, { stream: 'stdout', ts_ms: 1 }));
+    const reader = await openReader(store.source);
+    const segments = segmentReader(reader, join(folder, 'log'));
+    const index = await SearchIndex.open(join(folder, 'search.db'), reader, segments);
+    while ((await index.update([num])).unfinished.length > 0);
+    const request = { agent_num: num, text: 'needle', first_seq: 1, limit: count };
+    // Each reading of this clock is a second later, so each query uses up the time of a part.
+    let now_ms = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now_ms += 1_000));
+    const parts = [index.find({ ...request, before: count + 1 })];
+    while (parts.at(-1)!.before > 1) parts.push(index.find({ ...request, before: parts.at(-1)!.before }));
+    clock.mockRestore();
+    expect(parts.map(({ seqs }) => seqs.length)).toEqual(Array(3).fill(limits.search_events_min / 2));
+    const needles = Array.from({ length: count / 2 }, (_, n) => count - 1 - 2 * n);
+    expect(parts.flatMap(({ seqs }) => seqs)).toEqual(needles);
+    expect(index.find({ ...request, before: count + 1 })).toEqual({ seqs: needles, before: 1 });
     await reader.close();
   });
 
@@ -172,14 +200,11 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await moveSegment(store, folder, `${path}.gone`, path!);
     expect(await index.update([missing])).toEqual(finished);
     expect(await index.stale()).toEqual([]);
-    expect(index.find({ agent_num: missing, text: 'needle', before: null, first_seq: 1, limit: 9 })).toEqual([
-      1,
-    ]);
+    const query = { text: 'needle', before: 9, first_seq: 1, limit: 9 };
+    expect(index.find({ agent_num: missing, ...query }).seqs).toEqual([1]);
     await store.ingest(batch('agt_1', 'ses_1', 14, ['needle\n']));
     expect(await index.update([expired])).toEqual(finished);
-    expect(index.find({ agent_num: expired, text: 'needle', before: null, first_seq: 1, limit: 9 })).toEqual([
-      4,
-    ]);
+    expect(index.find({ agent_num: expired, ...query }).seqs).toEqual([4]);
     await reader.close();
   });
 
@@ -200,7 +225,7 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     events = openEventLog(options);
     events.start();
     const found = async () =>
-      (await events.search('agt_1', { text: 'needle', limit: 9 })).hits.map(
+      (await events.search('agt_1', { ...SEARCHER, text: 'needle', limit: 9 })).hits.map(
         ({ seq, snippet }) => `${seq} ${snippet}`,
       );
     await expect.poll(found, { timeout: 20_000 }).toEqual(['4 needle three', '3 needle two', '1 needle one']);

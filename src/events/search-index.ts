@@ -27,10 +27,17 @@ export interface SearchRequest {
   /** The search text from the user. */
   text: string;
   /** Only events before this one. */
-  before: number | null;
+  before: number;
   /** Events before this one are no longer kept. */
   first_seq: number;
   limit: number;
+}
+
+export interface SearchPart {
+  /** Numbers of matching events, newest first. */
+  seqs: number[];
+  /** The next part examines the events before this one. */
+  before: number;
 }
 
 const SEQ_BITS = 40n;
@@ -141,18 +148,32 @@ export class SearchIndex {
     return { unfinished, unreadable, ...(last_reason !== undefined && { reason: last_reason }) };
   }
 
-  /** Numbers of matching events, newest first. */
-  find({ agent_num, text, before, first_seq, limit }: SearchRequest): number[] {
+  /**
+   * Searches the newest of these events, for about `limits.search_part_ms`. The search is complete when it has found `limit` of
+   * them, or when none is left.
+   */
+  find({ agent_num, text, before, first_seq, limit }: SearchRequest): SearchPart {
+    const until_ms = performance.now() + limits.search_part_ms;
     const phrases = searchPhrases(text);
-    if (phrases.length === 0) return [];
+    if (phrases.length === 0) return { seqs: [], before: first_seq };
+    const select = this.#db.prepare(
+      `SELECT rowid & ${SEQ_MASK} AS seq FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`,
+    );
+    const seqs: number[] = [];
     // Never exceed the agent's range, because the next numbers belong to another agent.
-    const last = before === null ? SEQ_MASK : Math.min(before - 1, SEQ_MASK);
-    return this.#db
-      .prepare(
-        `SELECT rowid & ${SEQ_MASK} AS seq FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`,
-      )
-      .all(ftsQuery(phrases), rowId(agent_num, first_seq), rowId(agent_num, last), limit)
-      .map((row) => Number(row.seq));
+    let end = Math.min(before, SEQ_MASK);
+    let events: number = limits.search_events_min;
+    do {
+      const begin = Math.max(first_seq, end - events);
+      const [from, to] = [rowId(agent_num, begin), rowId(agent_num, end - 1)];
+      for (const row of select.all(ftsQuery(phrases), from, to, limit - seqs.length)) {
+        seqs.push(Number(row.seq));
+      }
+      end = begin;
+      // The events of the next query may take more time than those of the last one, so it examines only a few more.
+      events = Math.min(events * 2, limits.search_events_max);
+    } while (end > first_seq && seqs.length < limit && performance.now() < until_ms);
+    return { seqs, before: end };
   }
 
   /** Deletes the entries of a deleted agent, in batches. Idempotent. */

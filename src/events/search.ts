@@ -4,9 +4,11 @@
  * kept.
  */
 import { nextTurn, sleep, Wake } from '../base/async.ts';
+import { FairQueue } from '../base/fair-queue.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventRecord, StreamName } from '../core/event.ts';
+import { problems } from '../core/problem.ts';
 import { hasEvents, headOf } from '../store/event-rows/heads.ts';
 import { searchPhrases } from '../store/fts.ts';
 import { databaseAnswers, type Store } from '../store/store.ts';
@@ -15,6 +17,17 @@ import type { History } from './history.ts';
 import { limits } from './limits.ts';
 import { plainText } from './search-index.ts';
 import type { EventsTasks } from './worker.ts';
+
+export interface SearchQuery {
+  text: string;
+  limit: number;
+  /** Only events with a lower number. */
+  before?: number | undefined;
+  /** The id of the user who searches. */
+  user_id: string;
+  /** Ends the search when it aborts. */
+  signal: AbortSignal;
+}
 
 export interface SearchHit {
   seq: number;
@@ -42,6 +55,9 @@ export class Search {
   #running: Promise<void> | null = null;
   /** The ids of agents whose events could not be read. */
   readonly #unreadable = new Set<string>();
+  readonly #searches = new FairQueue(limits.searches, () =>
+    problems.tooManySearches({ retry_after_s: limits.search_full_retry_s }),
+  );
   /** The error that was logged since the index was last updated. */
   #warned: string | null = null;
 
@@ -69,31 +85,53 @@ export class Search {
     this.#worker.call('forget', agent_num).catch((error) => this.#warn(error));
   }
 
-  /** `before`: only events with a lower number. */
-  async find(
-    agent: AgentRef,
-    query: { text: string; limit: number; before?: number | undefined },
-  ): Promise<SearchPage> {
-    const head = await this.#store.read((reader) => headOf(reader, agent.num));
-    const seqs = await this.#worker.call('search', {
-      agent_num: agent.num,
-      text: query.text,
-      before: query.before ?? null,
-      first_seq: head?.first_seq ?? 1,
-      // One more, to know whether there are further ones.
-      limit: query.limit + 1,
-    });
+  /**
+   * A user's searches run one after the other. Throws `too many searches are waiting`, and the reason of the signal when it
+   * aborts.
+   */
+  find(agent: AgentRef, query: SearchQuery): Promise<SearchPage> {
+    const { user_id, signal } = query;
+    return this.#searches.run({ owner: user_id, resource: user_id }, () => this.#find(agent, query), signal);
+  }
+
+  async #find(agent: AgentRef, query: SearchQuery): Promise<SearchPage> {
+    const seqs = await this.#findSeqs(agent, query);
     const has_more = seqs.length > query.limit;
     if (has_more) seqs.pop();
     const hits = new Map<number, SearchHit>();
     for await (const batch of this.#history.at(agent, seqs)) {
       for (const { record } of batch) {
+        query.signal.throwIfAborted();
         hits.set(record.seq, hitOf(record, query.text));
         // A snippet of a long text takes milliseconds. Streams continue in between.
         await nextTurn();
       }
     }
     return { hits: seqs.flatMap((seq) => hits.get(seq) ?? []), next: has_more ? seqs.at(-1)! : null };
+  }
+
+  /** The numbers of one event more than `limit`, to know whether there are further ones. */
+  async #findSeqs(agent: AgentRef, { text, limit, before, signal }: SearchQuery): Promise<number[]> {
+    const head = await this.#store.read((reader) => headOf(reader, agent.num));
+    const seqs: number[] = [];
+    if (head === undefined) return seqs;
+    const { first_seq, last_seq } = head;
+    for (let end = Math.min(before ?? Number.POSITIVE_INFINITY, last_seq + 1); end > first_seq; ) {
+      const begun_ms = performance.now();
+      const part = await this.#worker.call('search', {
+        ...{ agent_num: agent.num, text, first_seq },
+        before: end,
+        limit: limit + 1 - seqs.length,
+      });
+      seqs.push(...part.seqs);
+      if (seqs.length > limit) break;
+      end = part.before;
+      // Pauses as long as that took, so that sealing, indexing and other searches continue.
+      const pause_ms = Math.min(performance.now() - begun_ms, limits.search_pause_ms_max);
+      if (end > first_seq) await sleep(pause_ms, signal);
+      signal.throwIfAborted();
+    }
+    return seqs;
   }
 
   async close(): Promise<void> {

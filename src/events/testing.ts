@@ -3,6 +3,9 @@ import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Store } from '../store/store.ts';
 
+/** Whose searches tests make. */
+export const SEARCHER = { user_id: 'usr_1', signal: new AbortController().signal };
+
 /** A frame of SSE text, parsed as a client would, for tests. */
 export interface Frame {
   id: number;

@@ -12,6 +12,8 @@ import {
   position,
   queryFlag,
   queryInteger,
+  SEARCH_TEXT,
+  searchText,
   time,
 } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
@@ -798,12 +800,12 @@ export const agentRoutes = {
       'The index is updated in the background, so the newest events may be missing for a few seconds.',
     query: z.object({
       ...pageQuery,
-      q: bounded(sharedLimits.search_chars_max).refine((text) => text.trim() !== '', {
-        error: 'is required',
-      }),
+      q: searchText()
+        .refine((text) => text.trim() !== '', { error: 'is required' })
+        .meta({ description: SEARCH_TEXT }),
     }),
     answers: { 200: list(searchHit) },
-    errors: ['agentNotFound'],
+    errors: ['agentNotFound', 'tooManySearches'],
   }),
   getChanges: route({
     method: 'GET',

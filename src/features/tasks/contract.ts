@@ -1,6 +1,17 @@
 /** API of a team's tasks and their threads. */
 import { z } from 'zod';
-import { bounded, id, list, name, pageQuery, position, queryInteger, time } from '../../api/fields.ts';
+import {
+  bounded,
+  id,
+  list,
+  name,
+  pageQuery,
+  position,
+  queryInteger,
+  SEARCH_TEXT,
+  searchText,
+  time,
+} from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
@@ -82,9 +93,7 @@ const messageRoute = z
 
 const messageQuery = z.object({
   ...pageQuery,
-  q: bounded(sharedLimits.search_chars_max)
-    .optional()
-    .meta({ description: 'Words, and phrases in quotation marks; all must occur.' }),
+  q: searchText().optional().meta({ description: SEARCH_TEXT }),
   thread: queryInteger(1).optional().meta({ description: 'Only the reply thread of this message.' }),
   order: z.enum(messageOrders).optional().meta({ description: 'Sort order; default: `oldest`.' }),
 });

@@ -32,11 +32,15 @@ export function logHandlers(deps: {
       const next = has_more && end !== undefined ? { next_cursor: cursorOf([end.seq]) } : {};
       return asCappedList(call, { items: events, ...next });
     },
-    searchLog: async ({ caller, params, query }) => {
+    searchLog: async ({ caller, params, query, signal }) => {
       await agents.authorizeRead(caller, params.agent_id);
       const limit = query.limit ?? limits.page_items_default;
       const [before] = readCursor(query.cursor, 'number') ?? [];
-      const { hits: items, next } = await log.search(params.agent_id, { text: query.q, limit, before });
+      const request = { text: query.q, limit, before, user_id: caller.user_id, signal };
+      const { hits: items, next } = await log.search(params.agent_id, request).catch((error) => {
+        // A client that has disconnected does not see it.
+        throw signal.aborted ? problems.draining() : error;
+      });
       return asList(query, { items, ...(next !== null && { next_cursor: cursorOf([next]) }) });
     },
     getOutput: async (call) => {
