@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { NODE_ID, NODE_ID_RULE } from '../core/node.ts';
 import { problems } from '../core/problem.ts';
+import { countWords } from '../core/words.ts';
 import { USERNAME } from '../features/accounts/rules.ts';
 import { limits as apiLimits } from './limits.ts';
 
@@ -17,13 +18,12 @@ export function bounded(chars_max: number) {
     .refine((text) => !text.includes('\0'), { error: 'must not contain NUL' });
 }
 
-/** Words to search for, in any language. Whatever is between letters and digits separates words. */
+/** Words to search for. */
 export function searchText() {
   const { search_words_max } = apiLimits;
-  return bounded(limits.search_chars_max).refine(
-    (text) => (text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0) <= search_words_max,
-    { error: `must have at most ${search_words_max} words` },
-  );
+  return bounded(limits.search_chars_max).refine((text) => countWords(text) <= search_words_max, {
+    error: `must have at most ${search_words_max} words`,
+  });
 }
 
 /** Describes a `searchText`. */

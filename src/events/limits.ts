@@ -96,8 +96,8 @@ export const limits = {
   search_part_ms: 20,
   /** Events that the first query of a part examines. A phrase of 32 words takes up to 1 ms for each large event. */
   search_events_min: 64,
-  /** Events that one query examines at most, if the ones before were fast. */
-  search_events_max: 4_096,
+  /** Events that one query examines at most, if the ones before were fast, multiplied by the number of words. */
+  search_events_words_max: 131_072,
   /** When to try again if too many searches of a user wait. */
   search_full_retry_s: 1,
   /** Agents that a warning about unreadable segments names. */

@@ -11,6 +11,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { searchableTexts } from '../acp/search-text.ts';
 import { isExhausted } from '../base/files.ts';
 import type { EventRecord } from '../core/event.ts';
+import { countWords } from '../core/words.ts';
 import { headsWithEvents, headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery, searchPhrases } from '../store/fts.ts';
 import { historyId } from '../store/plane-id.ts';
@@ -159,6 +160,7 @@ export class SearchIndex {
     const select = this.#db.prepare(
       `SELECT rowid & ${SEQ_MASK} AS seq FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`,
     );
+    const events_max = Math.floor(limits.search_events_words_max / countWords(text));
     const seqs: number[] = [];
     // Never exceed the agent's range, because the next numbers belong to another agent.
     let end = Math.min(before, SEQ_MASK);
@@ -171,7 +173,7 @@ export class SearchIndex {
       }
       end = begin;
       // The events of the next query may take more time than those of the last one, so it examines only a few more.
-      events = Math.min(events * 2, limits.search_events_max);
+      events = Math.min(events * 2, events_max);
     } while (end > first_seq && seqs.length < limit && performance.now() < until_ms);
     return { seqs, before: end };
   }
