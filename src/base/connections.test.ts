@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { sleep } from './async.ts';
 import { type Connection, type ConnectionBounds, Connections } from './connections.ts';
@@ -37,6 +37,26 @@ test('closes the least recently used stranger for a new connection', async () =>
   first.connection.end();
   const fourth = await open();
   expect(states([first, second, third, fourth])).toEqual([true, false, true, true]);
+});
+
+test('closes strangers of the network with the most, so that a flood does not reach others', () => {
+  const server = new EventEmitter();
+  const connections = new Connections(server as Server, { strangers_max: 4, owned_max: 4 });
+  let port = 0;
+  const connectFrom = (remoteAddress: string) => {
+    const ends = { remoteAddress, remotePort: ++port, localAddress: '192.0.2.1' };
+    const socket = Object.assign(new EventEmitter(), { ...ends, destroyed: false, destroy: () => {} });
+    socket.destroy = () => {
+      socket.destroyed = true;
+      socket.emit('close');
+    };
+    server.emit('connection', socket);
+    return { connection: connections.find(ends)!, is_open: () => !socket.destroyed };
+  };
+  const slow = [connectFrom('198.51.100.1'), connectFrom('2001:db8::1')];
+  const flood = Array.from({ length: 20 }, (_, n) => connectFrom(`127.0.0.${n + 1}`));
+  expect(states(slow)).toEqual([true, true]);
+  expect(states(flood)).toEqual([...Array(18).fill(false), true, true]);
 });
 
 test('spares requests in progress, but keeps a quarter of the places for new connections', async () => {

@@ -1,15 +1,16 @@
 /**
  * Bounds the connections of a listener, so that a program that only opens connections can use up neither the descriptors of this
  * process nor the places of others. A connection is a stranger until its owner is known, for example after a request with a valid
- * token. Strangers and owned connections have separate places. A new connection is always accepted: if there are too many, the
- * least recently used one of the same kind is closed, usually one without a request in progress.
+ * token. Strangers and owned connections have separate places. A new connection is always accepted: if there are too many, whoever
+ * has the most of that kind (strangers: the network) loses the least recently used one, usually one without a request in progress.
  */
 import type { Server, Socket } from 'node:net';
 import { descriptorsMax } from './descriptors.ts';
 import { limits } from './limits.ts';
+import { networkPrefix } from './network.ts';
 
 export interface ConnectionBounds {
-  /** Connections whose owner is not known. */
+  /** Connections whose owner is not known. Above that, the network with the most of them loses one. */
   strangers_max: number;
   /** Connections whose owner is known. Above that, the owner with the most connections loses one. */
   owned_max: number;
@@ -30,7 +31,7 @@ export function anonymousMax(): number {
 /** What identifies a connection. A TLS socket, and the socket of an HTTP/2 session, have the same addresses as their TCP socket. */
 export type Place = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress'>;
 
-/** Connections with the same owner, the least recently used ones first. */
+/** Connections with the same owner, or of strangers in the same network, the least recently used ones first. */
 class Group {
   readonly idle = new Set<Connection>();
   readonly busy = new Set<Connection>();
@@ -43,12 +44,62 @@ class Group {
     return this.idle.has(connection) || this.busy.has(connection);
   }
 
-  /** The connection to close, never `spared`: an idle one if there are more than `idle_min`, otherwise a busy one if there is one. */
-  leastRecent(spared: Connection, idle_min = 0): Connection | null {
-    const in_order = this.idle.size > idle_min ? [this.idle, this.busy] : [this.busy, this.idle];
-    for (const connections of in_order)
+  /** Adds it, or makes it the most recently used one. */
+  put(connection: Connection): void {
+    this.remove(connection);
+    (connection.is_busy ? this.busy : this.idle).add(connection);
+  }
+
+  remove(connection: Connection): void {
+    this.idle.delete(connection);
+    this.busy.delete(connection);
+  }
+
+  /** The connection to close, never `spared`: of those without or, if `busy`, with a request in progress if there is one. */
+  leastRecent(spared: Connection, busy: boolean): Connection | null {
+    for (const connections of busy ? [this.busy, this.idle] : [this.idle, this.busy])
       for (const connection of connections) if (connection !== spared) return connection;
     return null;
+  }
+}
+
+/** The connections of one kind, by owner or by network. */
+class Groups {
+  readonly #groups = new Map<string, Group>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  find(name: string): Group | undefined {
+    return this.#groups.get(name);
+  }
+
+  add(connection: Connection, name: string): Group {
+    const group = this.#groups.get(name) ?? new Group();
+    this.#groups.set(name, group);
+    group.put(connection);
+    this.#size++;
+    return group;
+  }
+
+  remove(connection: Connection, name: string): void {
+    const group = this.#groups.get(name)!;
+    group.remove(connection);
+    if (group.size === 0) this.#groups.delete(name);
+    this.#size--;
+  }
+
+  /** The group with the most connections other than `spared`. */
+  largest(spared: Connection): Group {
+    let largest = new Group();
+    let largest_size = 0;
+    for (const group of this.#groups.values()) {
+      const size = group.has(spared) ? group.size - 1 : group.size;
+      if (size > largest_size) [largest, largest_size] = [group, size];
+    }
+    return largest;
   }
 }
 
@@ -100,10 +151,11 @@ export class Connections {
   readonly #idle_min: number;
   readonly #open = new Map<string, Connection>();
   readonly #found = new WeakMap<Place, Connection>();
-  readonly #strangers = new Group();
-  readonly #owners = new Map<string, Group>();
-  /** The owner of each connection that counts; null: a stranger. */
-  readonly #counted = new Map<Connection, string | null>();
+  /** By network. */
+  readonly #strangers = new Groups();
+  readonly #owned = new Groups();
+  /** Where each connection is that counts. */
+  readonly #counted = new Map<Connection, { groups: Groups; name: string }>();
   readonly #timers = new Map<Connection, NodeJS.Timeout>();
 
   /** Counts the connections of `server` from now on. */
@@ -135,35 +187,26 @@ export class Connections {
 
   /** Called by a connection when a request begins or ends. */
   used(connection: Connection): void {
-    const group = this.#groupOf(connection);
-    if (group === undefined) return;
-    group.idle.delete(connection);
-    group.busy.delete(connection);
-    (connection.is_busy ? group.busy : group.idle).add(connection);
+    const place = this.#counted.get(connection);
+    place?.groups.find(place.name)?.put(connection);
   }
 
   /** See `Connection.own`. */
   own(connection: Connection, owner: string): void {
     const before = this.#counted.get(connection);
-    if (before === undefined || before === owner) return;
+    if (before === undefined || (before.groups === this.#owned && before.name === owner)) return;
     this.release(connection);
-    const group = this.#owners.get(owner) ?? new Group();
-    this.#owners.set(owner, group);
-    this.#counted.set(connection, owner);
-    this.used(connection);
-    if (group.size > (this.#bounds.per_owner_max ?? Number.POSITIVE_INFINITY)) this.#close(group, connection);
-    const owned = this.#counted.size - this.#strangers.size;
-    if (owned > this.#bounds.owned_max) this.#close(this.#largestGroup(connection), connection);
+    const group = this.#count(connection, this.#owned, owner);
+    const { owned_max, per_owner_max = Number.POSITIVE_INFINITY } = this.#bounds;
+    if (group.size > per_owner_max) this.#close(group, connection);
+    if (this.#owned.size > owned_max) this.#close(this.#owned.largest(connection), connection);
   }
 
   /** See `Connection.release`. */
   release(connection: Connection): void {
-    const group = this.#groupOf(connection);
-    if (group === undefined) return;
-    group.idle.delete(connection);
-    group.busy.delete(connection);
-    const owner = this.#counted.get(connection);
-    if (typeof owner === 'string' && group.size === 0) this.#owners.delete(owner);
+    const place = this.#counted.get(connection);
+    if (place === undefined) return;
+    place.groups.remove(connection, place.name);
     this.#counted.delete(connection);
     clearTimeout(this.#timers.get(connection));
     this.#timers.delete(connection);
@@ -174,15 +217,21 @@ export class Connections {
     const addresses = addressesOf(socket);
     this.#open.set(addresses, connection);
     this.#found.set(socket, connection);
-    this.#counted.set(connection, null);
-    this.used(connection);
+    this.#count(connection, this.#strangers, networkPrefix(socket.remoteAddress ?? null));
     socket.once('close', () => {
       if (this.#open.get(addresses) === connection) this.#open.delete(addresses);
       this.release(connection);
     });
     const { strangers_max, stranger_ms } = this.#bounds;
     if (stranger_ms !== undefined) this.#timers.set(connection, this.#limitTime(connection, stranger_ms));
-    if (this.#strangers.size > strangers_max) this.#close(this.#strangers, connection, this.#idle_min);
+    if (this.#strangers.size <= strangers_max) return;
+    const largest = this.#strangers.largest(connection);
+    this.#close(largest, connection, largest.idle.size <= this.#idle_min);
+  }
+
+  #count(connection: Connection, groups: Groups, name: string): Group {
+    this.#counted.set(connection, { groups, name });
+    return groups.add(connection, name);
   }
 
   #limitTime(connection: Connection, ms: number): NodeJS.Timeout {
@@ -193,24 +242,8 @@ export class Connections {
     return timer.unref();
   }
 
-  #groupOf(connection: Connection): Group | undefined {
-    const owner = this.#counted.get(connection);
-    return typeof owner === 'string' ? this.#owners.get(owner) : owner === null ? this.#strangers : undefined;
-  }
-
-  /** The owner's group with the most connections, other than `spared`. */
-  #largestGroup(spared: Connection): Group {
-    let largest = new Group();
-    let largest_size = 0;
-    for (const group of this.#owners.values()) {
-      const size = group.has(spared) ? group.size - 1 : group.size;
-      if (size > largest_size) [largest, largest_size] = [group, size];
-    }
-    return largest;
-  }
-
-  #close(group: Group, spared: Connection, idle_min?: number): void {
-    const connection = group.leastRecent(spared, idle_min);
+  #close(group: Group, spared: Connection, busy = false): void {
+    const connection = group.leastRecent(spared, busy);
     if (connection === null) return;
     // Its place is free at once; the event `close` comes later.
     this.release(connection);

@@ -6,7 +6,7 @@ export const limits = {
   /** Longest list of allowed folders in a header. */
   allowed_paths_chars_max: 4_096,
   /** Part of the possible open files that clients' connections may use. The rest is for the service's own work. */
-  connections_share: 0.7,
+  connections_share: 0.6,
   /** Connections without a request with a valid token so far, but at most a quarter of all. */
   connections_anonymous_max: 4_000,
   /** Largest request body without a token. */

@@ -161,7 +161,7 @@ describe('connections', () => {
   });
 
   test('leaves descriptors to the service', () => {
-    expect(connectionBounds(1_024)).toEqual({ strangers_max: 179, owned_max: 537 });
-    expect(connectionBounds(20_000)).toEqual({ strangers_max: 3_500, owned_max: 10_500 });
+    expect(connectionBounds(1_024)).toEqual({ strangers_max: 153, owned_max: 461 });
+    expect(connectionBounds(20_000)).toEqual({ strangers_max: 3_000, owned_max: 9_000 });
   });
 });

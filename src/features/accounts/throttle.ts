@@ -14,7 +14,7 @@
  * only for the address.
  */
 import { hash } from 'node:crypto';
-import { networkPrefix } from '../../core/network.ts';
+import { networkPrefix } from '../../base/network.ts';
 import { type Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { hasSignedInFrom } from '../tokens/queries.ts';

@@ -8,7 +8,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
-import { networkPrefix } from '../../core/network.ts';
+import { networkPrefix } from '../../base/network.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';

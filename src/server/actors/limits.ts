@@ -14,6 +14,8 @@ export const limits = {
   actor_calls_unproven_max: 32,
   /** Calls that wait, for example for mail, at the same time. */
   actor_receives_max: 32,
+  /** Of these, calls with tokens that have not been valid so far. The rest of the places for such tokens is for calls that do not wait. */
+  actor_receives_unproven_max: 16,
   /** Calls with one token that wait, at the same time. */
   actor_receives_per_token: 4,
   /** Tokens that are remembered to have been valid. */

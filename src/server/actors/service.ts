@@ -44,6 +44,7 @@ class Slots {
   #calls = 0;
   #waiting = 0;
   #unproven = 0;
+  #unproven_waiting = 0;
   readonly #by_token = new Map<string, { calls: number; waiting: number }>();
 
   /**
@@ -56,6 +57,7 @@ class Slots {
       this.#calls >= limits.actor_calls_max ||
       (waits && this.#waiting >= limits.actor_receives_max) ||
       (!proven && this.#unproven >= limits.actor_calls_unproven_max) ||
+      (!proven && waits && this.#unproven_waiting >= limits.actor_receives_unproven_max) ||
       (token !== null && own.calls >= limits.actor_calls_per_token) ||
       (token !== null && waits && own.waiting >= limits.actor_receives_per_token);
     if (full) throw problems.tooManyActorCalls();
@@ -65,6 +67,7 @@ class Slots {
       if (waits) this.#waiting += step;
       if (waits) own.waiting += step;
       if (!proven) this.#unproven += step;
+      if (!proven && waits) this.#unproven_waiting += step;
     };
     count(1);
     if (token !== null) this.#by_token.set(token, own);
