@@ -47,6 +47,8 @@ const remembered = new Set<PushMessage['kind']>(['review', 'agent_failed']);
 
 export class Delivery {
   readonly #deps: DeliveryDeps;
+  /** By device: a response that could not be recorded, for example because of conflicts on PostgreSQL. It is not requested again. */
+  readonly #unrecorded = new Map<string, { attempt: string; outcome: Outcome }>();
   readonly #running = new Set<Promise<void>>();
 
   constructor(deps: DeliveryDeps) {
@@ -95,9 +97,13 @@ export class Delivery {
     const { device, row, message } = found;
     // A message of the time when the clock was ahead expires too late.
     const ttl_ms = Math.min(row.expires_at - clock.now(), limits.push_message_ms);
-    const outcome = await sender.send(device, key, message, ttl_ms);
+    const attempt = `${message_num} ${row.fact_id}`;
+    const before = this.#unrecorded.get(subscription_id);
+    const outcome =
+      before?.attempt === attempt ? before.outcome : await sender.send(device, key, message, ttl_ms);
     // The delivery was aborted, or its result is unknown, so the intent is kept.
     if (sender.closed && outcome.kind !== 'accepted') throw new Error('the service is stopping');
+    this.#unrecorded.set(subscription_id, { attempt, outcome });
     await store.write(async (tx) => {
       const now = await findSubscription(tx, subscription_id);
       if (!now) return;
@@ -111,6 +117,7 @@ export class Delivery {
         await deleteMessage(tx, message_num);
       }
     });
+    this.#unrecorded.delete(subscription_id);
   }
 
   /**

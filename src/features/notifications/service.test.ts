@@ -815,6 +815,19 @@ describe('delivery', () => {
     ]);
   });
 
+  test('does not repeat a message whose response could not be recorded', async () => {
+    const device = await subscribe(ANA);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    device.answers.push({ status: 201, after: held });
+    await fails();
+    await device.untilRequests(1);
+    await settledFacts();
+    vi.spyOn(fixture.store, 'write').mockRejectedValueOnce(new Error('could not serialize access'));
+    release();
+    await settled();
+    expect(device.request_count).toBe(1);
+  });
+
   test('gives up after a day', async () => {
     const device = await subscribe(ANA);
     device.answers.push({ status: 503 });
