@@ -13,7 +13,7 @@ export const limits = {
   /** How long one request can wait for an agent. */
   agent_wait_s_max: 60,
   /** Requests that wait for agents at the same time. The owner is a user. */
-  agent_waiters: { per_owner: 100, total: 1_000 },
+  agent_waiters: { per_owner: 500, total: 1_000 },
   /** How long a start or a stop waits for the agent's new status after the node's answer. */
   status_wait_ms: 60_000,
   /** How many times a request to stop all agents looks for more of them. */

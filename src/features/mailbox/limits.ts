@@ -27,7 +27,7 @@ export const limits = {
   /** How long one request can wait for mail. */
   mail_wait_s_max: 60,
   /** Calls that wait for mail at the same time. The owner is a user, or the operator. */
-  mail_waiters: { per_owner: 100, total: 1_000 },
+  mail_waiters: { per_owner: 500, total: 1_000 },
   /** The same for a session, which is less than `actor_receives_max`, so that other sessions can wait too. */
   mail_waiters_per_session: 8,
   /** Time triggers of a run. */
