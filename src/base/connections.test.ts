@@ -30,8 +30,8 @@ async function serve(bounds: ConnectionBounds): Promise<() => Promise<Opened>> {
 }
 const states = (opened: Opened[]) => opened.map(({ is_open }) => is_open());
 
-test('closes the least recently used stranger for a new connection', async () => {
-  const open = await serve({ strangers_max: 3, owned_max: 3 });
+test('closes the least recently used anonymous connection for a new one', async () => {
+  const open = await serve({ anonymous_max: 3, owned_max: 3 });
   const [first, second, third] = [await open(), await open(), await open()];
   first.connection.begin();
   first.connection.end();
@@ -39,11 +39,12 @@ test('closes the least recently used stranger for a new connection', async () =>
   expect(states([first, second, third, fourth])).toEqual([true, false, true, true]);
 });
 
-test('closes strangers of the network with the most, so that a flood does not reach others', () => {
+/** Connections from any addresses, without sockets. */
+function serveAddresses(bounds: ConnectionBounds): (remoteAddress: string) => Opened {
   const server = new EventEmitter();
-  const connections = new Connections(server as Server, { strangers_max: 4, owned_max: 4 });
+  const connections = new Connections(server as Server, bounds);
   let port = 0;
-  const connectFrom = (remoteAddress: string) => {
+  return (remoteAddress) => {
     const ends = { remoteAddress, remotePort: ++port, localAddress: '192.0.2.1' };
     const socket = Object.assign(new EventEmitter(), { ...ends, destroyed: false, destroy: () => {} });
     socket.destroy = () => {
@@ -53,14 +54,26 @@ test('closes strangers of the network with the most, so that a flood does not re
     server.emit('connection', socket);
     return { connection: connections.find(ends)!, is_open: () => !socket.destroyed };
   };
-  const slow = [connectFrom('198.51.100.1'), connectFrom('2001:db8::1')];
-  const flood = Array.from({ length: 20 }, (_, n) => connectFrom(`127.0.0.${n + 1}`));
+}
+
+test('a flood from one network closes no connections from others', () => {
+  const openFrom = serveAddresses({ anonymous_max: 4, owned_max: 4 });
+  const slow = [openFrom('198.51.100.1'), openFrom('2001:db8::1')];
+  const flood = Array.from({ length: 20 }, (_, n) => openFrom(`127.0.0.${n + 1}`));
   expect(states(slow)).toEqual([true, true]);
   expect(states(flood)).toEqual([...Array(18).fill(false), true, true]);
 });
 
+test('idle connections from many networks close no request in progress', () => {
+  const openFrom = serveAddresses({ anonymous_max: 8, owned_max: 4 });
+  const page = Array.from({ length: 3 }, () => openFrom('198.51.100.1'));
+  for (const { connection } of page) connection.begin();
+  for (let n = 1; n <= 20; n++) openFrom(`2001:db8:0:${n}::1`);
+  expect(states(page)).toEqual([true, true, true]);
+});
+
 test('spares requests in progress, but keeps a quarter of the places for new connections', async () => {
-  const open = await serve({ strangers_max: 4, owned_max: 4 });
+  const open = await serve({ anonymous_max: 4, owned_max: 4 });
   const busy = [await open(), await open(), await open()];
   for (const { connection } of busy) connection.begin();
   const idle = [await open(), await open()];
@@ -70,16 +83,16 @@ test('spares requests in progress, but keeps a quarter of the places for new con
   expect(states([...busy, idle[1]!, newcomer])).toEqual([false, true, true, true, true]);
 });
 
-test('owned connections do not take the places of strangers, nor strangers theirs', async () => {
-  const open = await serve({ strangers_max: 2, owned_max: 2 });
+test('owned connections do not take the places of anonymous ones, nor these theirs', async () => {
+  const open = await serve({ anonymous_max: 2, owned_max: 2 });
   const owned = [await open(), await open()];
   for (const [i, { connection }] of owned.entries()) connection.own(`owner ${i}`);
-  const strangers = [await open(), await open(), await open()];
-  expect(states([...owned, ...strangers])).toEqual([true, true, false, true, true]);
+  const anonymous = [await open(), await open(), await open()];
+  expect(states([...owned, ...anonymous])).toEqual([true, true, false, true, true]);
 });
 
 test('takes the place for another owned connection from the owner of the most', async () => {
-  const open = await serve({ strangers_max: 10, owned_max: 4 });
+  const open = await serve({ anonymous_max: 10, owned_max: 4 });
   const [other, ...greedy] = [await open(), await open(), await open(), await open()];
   other!.connection.own('other');
   for (const { connection } of greedy) connection.own('greedy');
@@ -90,7 +103,7 @@ test('takes the place for another owned connection from the owner of the most', 
 });
 
 test('bounds the connections of each owner, and spares the one that was just used', async () => {
-  const open = await serve({ strangers_max: 10, owned_max: 10, per_owner_max: 2 });
+  const open = await serve({ anonymous_max: 10, owned_max: 10, per_owner_max: 2 });
   const opened = [await open(), await open(), await open()];
   for (const { connection } of opened) connection.own('a');
   const other = await open();
@@ -99,23 +112,23 @@ test('bounds the connections of each owner, and spares the one that was just use
 });
 
 test('released and closed connections do not count', async () => {
-  const open = await serve({ strangers_max: 1, owned_max: 1 });
+  const open = await serve({ anonymous_max: 1, owned_max: 1 });
   const released = await open();
   released.connection.release();
   const closed = await open();
   closed.connection.destroy();
   await sleep(20);
-  const stranger = await open();
-  expect(states([released, stranger])).toEqual([true, true]);
+  const anonymous = await open();
+  expect(states([released, anonymous])).toEqual([true, true]);
   // Late calls about a closed connection do nothing.
   closed.connection.begin();
   closed.connection.own('late');
   closed.connection.end();
-  expect(states([released, stranger, await open()])).toEqual([true, false, true]);
+  expect(states([released, anonymous, await open()])).toEqual([true, false, true]);
 });
 
-test('closes strangers after a time, but not during a request', async () => {
-  const open = await serve({ strangers_max: 10, owned_max: 10, stranger_ms: 100 });
+test('closes anonymous connections after a time, but not during a request', async () => {
+  const open = await serve({ anonymous_max: 10, owned_max: 10, anonymous_ms: 100 });
   const [idle, busy, owned] = [await open(), await open(), await open()];
   busy.connection.begin();
   owned.connection.own('a');

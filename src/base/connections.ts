@@ -1,8 +1,8 @@
 /**
  * Bounds the connections of a listener, so that a program that only opens connections can use up neither the descriptors of this
- * process nor the places of others. A connection is a stranger until its owner is known, for example after a request with a valid
- * token. Strangers and owned connections have separate places. A new connection is always accepted: if there are too many, whoever
- * has the most of that kind (strangers: the network) loses the least recently used one, usually one without a request in progress.
+ * process nor the places of others. A connection is anonymous until its owner is known, for example after a request with a valid
+ * token. Anonymous and owned connections have separate places. A new connection is always accepted. If there are too many, the
+ * network or the owner with the most of them loses the least recently used one, usually one without a request in progress.
  */
 import type { Server, Socket } from 'node:net';
 import { descriptorsMax } from './descriptors.ts';
@@ -11,17 +11,17 @@ import { networkPrefix } from './network.ts';
 
 export interface ConnectionBounds {
   /** Connections whose owner is not known. Above that, the network with the most of them loses one. */
-  strangers_max: number;
+  anonymous_max: number;
   /** Connections whose owner is known. Above that, the owner with the most connections loses one. */
   owned_max: number;
   /** Connections of one owner. Absent: as many as fit. */
   per_owner_max?: number;
-  /** A stranger without a request in progress is closed after this time. Absent: it may stay. */
-  stranger_ms?: number;
+  /** An anonymous connection without a request in progress is closed after this time. Absent: it may stay. */
+  anonymous_ms?: number;
 }
 
 /**
- * `strangers_max` of an internal listener: enough for a handshake to complete while somebody opens connections as fast as they can.
+ * `anonymous_max` of an internal listener: enough for a handshake to complete while somebody opens connections as fast as they can.
  */
 export function anonymousMax(): number {
   const share = Math.floor(descriptorsMax() * limits.anonymous_connections_share);
@@ -31,7 +31,10 @@ export function anonymousMax(): number {
 /** What identifies a connection. A TLS socket, and the socket of an HTTP/2 session, have the same addresses as their TCP socket. */
 export type Place = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress'>;
 
-/** Connections with the same owner, or of strangers in the same network, the least recently used ones first. */
+/** Without or with a request in progress. */
+type Kind = 'idle' | 'busy';
+
+/** Connections of the same owner, or anonymous ones from the same network, the least recently used ones first. */
 class Group {
   readonly idle = new Set<Connection>();
   readonly busy = new Set<Connection>();
@@ -55,9 +58,9 @@ class Group {
     this.busy.delete(connection);
   }
 
-  /** The connection to close, never `spared`: of those without or, if `busy`, with a request in progress if there is one. */
-  leastRecent(spared: Connection, busy: boolean): Connection | null {
-    for (const connections of busy ? [this.busy, this.idle] : [this.idle, this.busy])
+  /** The connection to close, never `spared`: one of this kind if there is one. */
+  leastRecent(spared: Connection, kind: Kind): Connection | null {
+    for (const connections of kind === 'idle' ? [this.idle, this.busy] : [this.busy, this.idle])
       for (const connection of connections) if (connection !== spared) return connection;
     return null;
   }
@@ -91,12 +94,18 @@ class Groups {
     this.#size--;
   }
 
-  /** The group with the most connections other than `spared`. */
-  largest(spared: Connection): Group {
+  /** How many connections are of this kind. */
+  count(kind: Kind): number {
+    return [...this.#groups.values()].reduce((sum, group) => sum + group[kind].size, 0);
+  }
+
+  /** The group with the most connections, of this kind if it is given, other than `spared`. */
+  largest(spared: Connection, kind?: Kind): Group {
     let largest = new Group();
     let largest_size = 0;
     for (const group of this.#groups.values()) {
-      const size = group.has(spared) ? group.size - 1 : group.size;
+      const connections = kind === undefined ? group : group[kind];
+      const size = connections.size - (connections.has(spared) ? 1 : 0);
       if (size > largest_size) [largest, largest_size] = [group, size];
     }
     return largest;
@@ -147,12 +156,12 @@ export class Connection {
 
 export class Connections {
   readonly #bounds: ConnectionBounds;
-  /** Without these places, slow requests of strangers could leave no time for the first request of a new connection. */
+  /** Without these places, slow anonymous requests could leave no time for the first request of a new connection. */
   readonly #idle_min: number;
   readonly #open = new Map<string, Connection>();
   readonly #found = new WeakMap<Place, Connection>();
   /** By network. */
-  readonly #strangers = new Groups();
+  readonly #anonymous = new Groups();
   readonly #owned = new Groups();
   /** Where each connection is that counts. */
   readonly #counted = new Map<Connection, { groups: Groups; name: string }>();
@@ -161,7 +170,7 @@ export class Connections {
   /** Counts the connections of `server` from now on. */
   constructor(server: Pick<Server, 'prependListener'>, bounds: ConnectionBounds) {
     this.#bounds = bounds;
-    this.#idle_min = Math.ceil(bounds.strangers_max / 4);
+    this.#idle_min = Math.ceil(bounds.anonymous_max / 4);
     // Before the server's own listener, which may report an HTTP/2 session at once.
     server.prependListener('connection', (socket: Socket) => this.#add(socket));
   }
@@ -217,16 +226,16 @@ export class Connections {
     const addresses = addressesOf(socket);
     this.#open.set(addresses, connection);
     this.#found.set(socket, connection);
-    this.#count(connection, this.#strangers, networkPrefix(socket.remoteAddress ?? null));
+    this.#count(connection, this.#anonymous, networkPrefix(socket.remoteAddress ?? null));
     socket.once('close', () => {
       if (this.#open.get(addresses) === connection) this.#open.delete(addresses);
       this.release(connection);
     });
-    const { strangers_max, stranger_ms } = this.#bounds;
-    if (stranger_ms !== undefined) this.#timers.set(connection, this.#limitTime(connection, stranger_ms));
-    if (this.#strangers.size <= strangers_max) return;
-    const largest = this.#strangers.largest(connection);
-    this.#close(largest, connection, largest.idle.size <= this.#idle_min);
+    const { anonymous_max, anonymous_ms } = this.#bounds;
+    if (anonymous_ms !== undefined) this.#timers.set(connection, this.#limitTime(connection, anonymous_ms));
+    if (this.#anonymous.size <= anonymous_max) return;
+    const kind = this.#anonymous.count('idle') > this.#idle_min ? 'idle' : 'busy';
+    this.#close(this.#anonymous.largest(connection, kind), connection, kind);
   }
 
   #count(connection: Connection, groups: Groups, name: string): Group {
@@ -242,8 +251,8 @@ export class Connections {
     return timer.unref();
   }
 
-  #close(group: Group, spared: Connection, busy = false): void {
-    const connection = group.leastRecent(spared, busy);
+  #close(group: Group, spared: Connection, kind: Kind = 'idle'): void {
+    const connection = group.leastRecent(spared, kind);
     if (connection === null) return;
     // Its place is free at once; the event `close` comes later.
     this.release(connection);

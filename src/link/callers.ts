@@ -6,10 +6,10 @@ import { limits } from '../base/limits.ts';
 /** Agents of the same machine can connect without a certificate, so nobody is known before a call with a valid token. */
 export function callerBounds(): ConnectionBounds {
   return {
-    strangers_max: anonymousMax(),
+    anonymous_max: anonymousMax(),
     owned_max: limits.actor_connections_max,
     per_owner_max: limits.actor_connections_per_token,
-    stranger_ms: limits.anonymous_connection_ms,
+    anonymous_ms: limits.anonymous_connection_ms,
   };
 }
 

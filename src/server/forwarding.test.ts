@@ -309,7 +309,7 @@ describe('forwarding', () => {
 
 test('learns from the active plane whose connection it is, and keeps that from the client', async () => {
   const options = { host: '127.0.0.1', port: 0, tls: null, public_origin: null };
-  listener = await openListener({ ...options, bounds: { strangers_max: 2, owned_max: 2 } });
+  listener = await openListener({ ...options, bounds: { anonymous_max: 2, owned_max: 2 } });
   opened.push(() => listener.close());
   stand();
   const peers = await openPlane((_request, response) => {

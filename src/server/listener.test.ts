@@ -76,7 +76,7 @@ test('rejects with the errno error if the address is taken', async () => {
 });
 
 describe('connections', () => {
-  const bounds = { strangers_max: 4, owned_max: 4 };
+  const bounds = { anonymous_max: 4, owned_max: 4 };
 
   /** Requests over one connection. */
   function client({ url }: { url: string }, token: string | null = null) {
@@ -148,7 +148,7 @@ describe('connections', () => {
   test('a flood keeps no more connections open than the bound', async () => {
     const server = await openBounded();
     const silent = await openSilent(server.address, 20);
-    await expect.poll(() => silent.filter(({ closed }) => !closed).length).toBe(bounds.strangers_max);
+    await expect.poll(() => silent.filter(({ closed }) => !closed).length).toBe(bounds.anonymous_max);
   });
 
   test('a user who opens too many connections loses their own', async () => {
@@ -161,7 +161,7 @@ describe('connections', () => {
   });
 
   test('leaves descriptors to the service', () => {
-    expect(connectionBounds(1_024)).toEqual({ strangers_max: 153, owned_max: 461 });
-    expect(connectionBounds(20_000)).toEqual({ strangers_max: 3_000, owned_max: 9_000 });
+    expect(connectionBounds(1_024)).toEqual({ anonymous_max: 153, owned_max: 461 });
+    expect(connectionBounds(20_000)).toEqual({ anonymous_max: 3_000, owned_max: 9_000 });
   });
 });

@@ -206,8 +206,8 @@ export function createHttpServer(
 /** The bounds of clients' connections for a process that can have this number of descriptors open. */
 export function connectionBounds(descriptors: number): ConnectionBounds {
   const max = Math.floor(descriptors * limits.connections_share);
-  const strangers_max = Math.min(limits.connections_anonymous_max, Math.floor(max / 4));
-  return { strangers_max, owned_max: max - strangers_max };
+  const anonymous_max = Math.min(limits.connections_anonymous_max, Math.floor(max / 4));
+  return { anonymous_max, owned_max: max - anonymous_max };
 }
 
 /** Accepts no more connections, waits for open requests up to `cut_ms`, and then closes their connections. */

@@ -97,7 +97,7 @@ test('tells the other plane whose valid token a request has', async () => {
 
 test('connections without a certificate keep out no plane', async () => {
   await peers.close();
-  peers = await openTestPeers(active, { strangers_max: 4 });
+  peers = await openTestPeers(active, { anonymous_max: 4 });
   peers.serve((_request, response) => response.end());
   const sockets: Socket[] = [];
   for (let i = 0; i < 12; i++) {

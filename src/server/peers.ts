@@ -41,7 +41,7 @@ export interface PeersOptions {
   /** Time limits for other planes; tests use shorter ones than `limits`. */
   timeouts?: Partial<Timeouts>;
   /** Connections that have not shown a certificate; tests use fewer than `anonymousMax`. */
-  strangers_max?: number;
+  anonymous_max?: number;
 }
 
 export interface Peers {
@@ -70,7 +70,7 @@ export async function openPeers(options: PeersOptions): Promise<Peers> {
     limits.peer_header_bytes_max,
   ) as TlsServer;
   const connections = new Connections(server, {
-    strangers_max: options.strangers_max ?? anonymousMax(),
+    anonymous_max: options.anonymous_max ?? anonymousMax(),
     owned_max: Number.POSITIVE_INFINITY,
   });
   // Before the HTTP server's own listener, so that it reads nothing from a connection that is refused.

@@ -11,7 +11,7 @@ import { callerConnection } from '../callers.ts';
 import { type Connection, openConnection } from '../plane/connection.ts';
 import { ActorService } from '../proto/actor_pb.ts';
 
-const bounds = { strangers_max: 4, owned_max: 8, per_owner_max: 2, stranger_ms: 4_000 };
+const bounds = { anonymous_max: 4, owned_max: 8, per_owner_max: 2, anonymous_ms: 4_000 };
 
 async function open() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-connections-'));

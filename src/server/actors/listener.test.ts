@@ -238,7 +238,7 @@ async function openPinging({ port }: ActorListener): Promise<{ destroyed: boolea
 }
 
 test('connections without a valid token keep nobody out, and are closed', async () => {
-  const bounds = { strangers_max: 4, owned_max: 8, per_owner_max: 2, stranger_ms: 4_000 };
+  const bounds = { anonymous_max: 4, owned_max: 8, per_owner_max: 2, anonymous_ms: 4_000 };
   const listener = await openTestListener({
     bounds,
     call: async ({ token }) => {
@@ -260,7 +260,7 @@ test('connections without a valid token keep nobody out, and are closed', async 
 });
 
 test('an agent that opens too many connections loses only its own', async () => {
-  const bounds = { strangers_max: 4, owned_max: 8, per_owner_max: 2, stranger_ms: 60_000 };
+  const bounds = { anonymous_max: 4, owned_max: 8, per_owner_max: 2, anonymous_ms: 60_000 };
   const listener = await openTestListener({ bounds, call: async () => 'ok' });
   const other = await dial(listener);
   expect(await ask(other, { authorization: 'Bearer other' })).toBe('ok');

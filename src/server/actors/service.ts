@@ -40,7 +40,7 @@ export interface ActorBackend {
 export const waitingMethods: readonly string[] = ['receive'];
 
 /** The calls in progress. A slot stays occupied until the plane has answered, even if the caller disconnects. */
-class Slots {
+class CallSlots {
   #calls = 0;
   #waiting = 0;
   #unproven = 0;
@@ -96,7 +96,7 @@ class KnownTokens {
 
 /** Adds the service to a listener's router. */
 export function actorRoutes({ call, isGenuine, log }: ActorBackend): (router: ConnectRouter) => void {
-  const slots = new Slots();
+  const slots = new CallSlots();
   const known = new KnownTokens();
 
   const pass = async (request: ActorCall, connection: Connection | null): Promise<unknown> => {
