@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { deleteAgent } from '../features/agents/queries/agents.ts';
-import { resizeHead } from '../store/event-rows/heads.ts';
+import { resizeHead, skipTo } from '../store/event-rows/heads.ts';
 import { deleteEvents } from '../store/event-rows/retention.ts';
 import { openReader } from '../store/open.ts';
 import { planeIdentity } from '../store/plane-id.ts';
@@ -161,6 +161,26 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     const needles = Array.from({ length: count / 2 }, (_, n) => count - 1 - 2 * n);
     expect(parts.flatMap(({ seqs }) => seqs)).toEqual(needles);
     expect(index.find({ ...request, before: count + 1 })).toEqual({ seqs: needles, before: 1 });
+    await reader.close();
+  });
+
+  it('skips numbers without events', async () => {
+    const num = await addAgent(store, 'agt_1');
+    await addSession(store, num, 'ses_1');
+    await store.ingest(batch('agt_1', 'ses_1', 0, ['needle\n']));
+    await store.write((tx) => skipTo(tx, num, 1_000_000_000));
+    await store.ingest(batch('agt_1', 'ses_1', 7, ['straw\n']));
+    const reader = await openReader(store.source);
+    const segments = segmentReader(reader, join(folder, 'log'));
+    const index = await SearchIndex.open(join(folder, 'search.db'), reader, segments);
+    while ((await index.update([num])).unfinished.length > 0);
+    const request = { agent_num: num, text: 'needle', first_seq: 1, limit: 1 };
+    let now_ms = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now_ms += 1_000));
+    const part = index.find({ ...request, before: 1_000_000_002 });
+    clock.mockRestore();
+    expect(part).toEqual({ seqs: [], before: 2 });
+    expect(index.find({ ...request, before: part.before })).toEqual({ seqs: [1], before: 1 });
     await reader.close();
   });
 

@@ -168,14 +168,23 @@ export class SearchIndex {
     do {
       const begin = Math.max(first_seq, end - events);
       const [from, to] = [rowId(agent_num, begin), rowId(agent_num, end - 1)];
-      for (const row of select.all(ftsQuery(phrases), from, to, limit - seqs.length)) {
-        seqs.push(Number(row.seq));
-      }
-      end = begin;
+      const found = select.all(ftsQuery(phrases), from, to, limit - seqs.length);
+      seqs.push(...found.map(({ seq }) => Number(seq)));
+      end = found.length > 0 ? begin : this.#endBelow(agent_num, first_seq, begin);
       // The events of the next query may take more time than those of the last one, so it examines only a few more.
       events = Math.min(events * 2, events_max);
     } while (end > first_seq && seqs.length < limit && performance.now() < until_ms);
     return { seqs, before: end };
+  }
+
+  /** The number after the newest indexed event before this one. Numbers jump far ahead after a restore or a failover. */
+  #endBelow(agent_num: number, first_seq: number, before: number): number {
+    const newest = this.#db
+      .prepare(
+        `SELECT rowid & ${SEQ_MASK} AS seq FROM words WHERE rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT 1`,
+      )
+      .get(rowId(agent_num, first_seq), rowId(agent_num, before - 1));
+    return newest === undefined ? first_seq : Number(newest.seq) + 1;
   }
 
   /** Deletes the entries of a deleted agent, in batches. Idempotent. */
