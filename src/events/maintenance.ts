@@ -344,7 +344,8 @@ export class LogMaintenance {
       return segment;
     });
     if (deleted === undefined) return 0;
-    await this.#options.segments.delete(deleted);
+    // Its log is shorter even if its file stays.
+    await this.#attempt(`file of segment ${id}`, () => this.#options.segments.delete(deleted));
     return deleted.bytes;
   }
 

@@ -98,6 +98,20 @@ const additions: [name: string, sql: string, table: string, added: Row, new_tabl
   ['recovered agents', recoveredAgents, 'agents', { recovered_from: null, recovered_sessions: 0 }, []],
 ];
 
+test('agents that were recovered before are counted for their nodes', () => {
+  const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
+  migrate(db, 'r.db', migrations.slice(0, migrations.indexOf(recoveredAgents)));
+  db.exec('PRAGMA ignore_check_constraints = ON');
+  const labels = '{"recovered":"true"}';
+  insertRow(db, 'agents', { num: 1, id: 'of-node', node_id: 'web-1', labels });
+  insertRow(db, 'agents', { num: 2, id: 'of-main', node_id: 'main', labels });
+  insertRow(db, 'agents', { num: 3, id: 'created', node_id: 'web-1', labels: '{}' });
+  migrate(db, 'r.db');
+  const found = db.prepare('SELECT recovered_from FROM agents ORDER BY num').all();
+  expect(found.map(({ recovered_from }) => recovered_from)).toEqual(['web-1', null, null]);
+  db.close();
+});
+
 test.for(additions)('the step for %s keeps existing rows', ([, step, table, added, new_tables]) => {
   const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
   const before = migrations.indexOf(step);
