@@ -121,8 +121,9 @@ export class Delivery {
   }
 
   /**
-   * The message to send now, marked as attempted; null if there is none, or if the device must not be contacted yet. Its user
-   * may have lost access to the subject while it waited. Then only a notification that may be on the device is replaced.
+   * Returns the message to send now, and counts the attempt. Returns null if there is none, or if the device must not be contacted
+   * yet. If the user has lost access to the subject in the meantime, the message only replaces a notification that the device may
+   * already show.
    */
   async #take(
     tx: Tx,

@@ -370,7 +370,7 @@ describe('a review', () => {
     expect(device.heads[1]!.topic).toBe(device.heads[0]!.topic);
   });
 
-  test('is replaced without details for those who have left the team', async () => {
+  test('is replaced without details for people who have left the team', async () => {
     const rows = await team();
     const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
     const review = await memberAsks(rows);
@@ -794,7 +794,7 @@ describe('delivery', () => {
     expect(await device.untilMessages(1)).toMatchObject({ title: 'one failed' });
   });
 
-  test('tells nothing to those who have left the team when a pause ends', async () => {
+  test('sends no details to people who left the team during a pause', async () => {
     const rows = await team();
     const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
     for (const device of [anas, bens]) device.answers.push({ status: 503 });

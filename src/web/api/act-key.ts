@@ -12,7 +12,7 @@ export interface LastAttempt<T = string> {
   forget: (request: unknown) => void;
 }
 
-/** `read` and `write`: where the last attempt is kept, as text; null: there is none. */
+/** `read` and `write` access the text in which the last attempt is stored. Null means that there is none. */
 export function lastAttempt<T>(
   read: () => string | null,
   write: (text: string | null) => void,
