@@ -44,6 +44,9 @@ const AMBIGUOUS_HOST_CODES: ReadonlySet<string> = new Set([
   'invalid_target',
 ]);
 
+/** `Retry-After` of a 429 that says nothing else. */
+const RETRY_AFTER_S = 1;
+
 /** What a response says about a problem; undefined: about an internal error. */
 export function errorResponse(
   problem: Problem | undefined,
@@ -65,7 +68,8 @@ function errorHeaders(problem: Problem | undefined): Record<string, string> {
   if (AMBIGUOUS_HOST_CODES.has(problem.code)) headers.connection = 'close';
   if (problem.pending !== undefined) headers['x-pending'] = problem.pending;
   if (problem.tries_left !== undefined) headers['x-tries-left'] = String(problem.tries_left);
-  if (problem.retry_after_s !== undefined) headers['retry-after'] = String(problem.retry_after_s);
+  const retry_after_s = problem.retry_after_s ?? (problem.kind === 'rate_limited' ? RETRY_AFTER_S : undefined);
+  if (retry_after_s !== undefined) headers['retry-after'] = String(retry_after_s);
   const allowed = pathsHeader(problem.allowed_paths ?? []);
   if (allowed !== '') headers['x-allowed-paths'] = allowed;
   const refused = pathsHeader(problem.refused_path === undefined ? [] : [problem.refused_path]);
