@@ -6,6 +6,10 @@ export const limits = {
   actor_result_bytes_max: 3 * MIB,
   /** Time limit of a call of `svc actor`. */
   actor_wait_ms: 15_000,
+  /** Time that a call waits while too many others are in progress. */
+  actor_full_ms: 15_000,
+  /** Average delay between its attempts. */
+  actor_full_pause_ms: 20,
   /** Time after the last call until `svc mcp --actor` closes its connection. */
   actor_connection_idle_ms: 1_000,
   /** Dependencies of a step that a call can name. */

@@ -5,9 +5,11 @@ import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sleep } from '../../../base/async.ts';
 import { limits } from '../../../base/limits.ts';
 import { silentLog } from '../../../base/log.ts';
 import type { Context } from '../../../cli/context.ts';
+import { limits as actorLimits } from '../../../server/actors/limits.ts';
 import { type ActorListener, openActorListener } from '../../../server/actors/listener.ts';
 import { PlaneCaller } from './actor-call.ts';
 
@@ -16,11 +18,16 @@ let listener: ActorListener;
 let proxy: net.Server;
 let connections: net.Socket[];
 let caller: PlaneCaller;
+/** Calls are answered when it resolves. */
+let answers: Promise<void>;
 
 function listen(): Promise<ActorListener> {
   return openActorListener({
     ...{ host: '127.0.0.1', port: 0, certificate: null, log: silentLog },
-    call: async ({ method }) => ({ method }),
+    call: async ({ method }) => {
+      await answers;
+      return { method };
+    },
   });
 }
 
@@ -32,6 +39,7 @@ function publish(port: number): Promise<void> {
 const call = () => caller.call({ method: 'inbox', actor_id: undefined, params: {} });
 
 beforeEach(async () => {
+  answers = Promise.resolve();
   home = await mkdtemp(join(tmpdir(), 'svc-call-'));
   await writeFile(join(home, 'token'), 'ses_a.secret\n');
   listener = await listen();
@@ -73,6 +81,16 @@ test('more calls at the same time than a connection can carry use further connec
   const calls = Array.from({ length: 2 * limits.actor_streams_max + 1 }, call);
   expect(await Promise.all(calls)).toEqual(calls.map(() => ({ method: 'inbox' })));
   expect(connections).toHaveLength(3);
+});
+
+test('more calls at the same time than the service accepts wait for their turn', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  answers = promise;
+  const calls = Array.from({ length: actorLimits.actor_calls_per_token + 1 }, call);
+  const first = await Promise.race([...calls, sleep(200)]);
+  resolve();
+  expect(first).toBeUndefined();
+  expect(await Promise.all(calls)).toEqual(calls.map(() => ({ method: 'inbox' })));
 });
 
 test('the connection is closed when there are no more calls, and the next call opens another', async () => {

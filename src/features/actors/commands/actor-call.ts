@@ -11,6 +11,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { z } from 'zod';
+import { sleep } from '../../../base/async.ts';
 import { systemClock } from '../../../base/clock.ts';
 import { limits as sharedLimits } from '../../../base/limits.ts';
 import type { Context, Io } from '../../../cli/context.ts';
@@ -124,7 +125,9 @@ export class PlaneCaller {
       let refusal: unknown;
       for (const credential of credentials) {
         try {
-          return (await callTarget(connection, method, params, await credential(), signal)) as ActorResult<M>;
+          const token = await credential();
+          const attempt = () => callTarget(connection, method, params, token, signal);
+          return (await repeatWhileFull(attempt, signal)) as ActorResult<M>;
         } catch (error) {
           if (!isUnauthorized(error)) throw error;
           refusal = error;
@@ -169,6 +172,23 @@ export class PlaneCaller {
       (connection) => connection.close(),
       () => {},
     );
+  }
+}
+
+/**
+ * Repeats a call that was not made because too many were in progress, for at most `limits.actor_full_ms`. An agent that runs many
+ * tools at once waits for its turn.
+ */
+async function repeatWhileFull<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const until_ms = performance.now() + limits.actor_full_ms;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const is_full = error instanceof Problem && error.kind === 'rate_limited';
+      if (!is_full || performance.now() >= until_ms || signal.aborted) throw error;
+      await sleep(limits.actor_full_pause_ms * (0.5 + Math.random()), signal);
+    }
   }
 }
 
