@@ -116,6 +116,8 @@ export const limits = {
   anonymous_connection_ms: 15_000,
   /** Streams of one actor's connection. */
   actor_streams_max: 2,
+  /** Calls with the token of one actor at the same time. */
+  actor_calls_per_token: 8,
   /** Longest token in a call. */
   link_token_chars_max: 4 * KIB,
   /** Shortest bootstrap token, because it can be guessed offline. */

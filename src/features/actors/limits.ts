@@ -1,11 +1,20 @@
 /** Limits of the feature `actors`. Names end with their unit. */
-import { KIB, MIB } from '../../base/limits.ts';
+import { KIB, MIB, limits as sharedLimits } from '../../base/limits.ts';
 
 export const limits = {
   /** Result of a call. */
   actor_result_bytes_max: 3 * MIB,
   /** Time limit of a call of `svc actor`. */
   actor_wait_ms: 15_000,
+  /** Calls that `svc mcp --actor` makes at the same time. The owner and the resource are the method. */
+  actor_calls_at_once: {
+    running: sharedLimits.actor_calls_per_token,
+    running_per_owner: sharedLimits.actor_calls_per_token,
+    running_per_resource: sharedLimits.actor_calls_per_token,
+    waiting: 1_000,
+    waiting_per_owner: 1_000,
+    waiting_per_resource: 1_000,
+  },
   /** Time that a call waits while too many others are in progress. */
   actor_full_ms: 15_000,
   /** Average delay between its attempts. */

@@ -8,8 +8,6 @@ export const limits = {
   actor_params_bytes_max: 1 * MIB,
   /** Actor calls at the same time. */
   actor_calls_max: 64,
-  /** Calls with one token at the same time. */
-  actor_calls_per_token: 8,
   /** Calls with tokens that have not been valid so far, at the same time. */
   actor_calls_unproven_max: 32,
   /** Calls that wait, for example for mail, at the same time. */

@@ -130,8 +130,10 @@ const FULL = 'rate_limited: too many calls at once';
 test('limits concurrent calls, and frees a slot when a call is answered', async () => {
   const { listener, held, held_are, releaseAll } = await openHeld();
   const calls = [];
-  for (let i = 0; i < limits.actor_calls_max / limits.actor_calls_per_token; i++) {
-    calls.push(...(await callers(listener, limits.actor_calls_per_token, { authorization: `Bearer s${i}` })));
+  for (let i = 0; i < limits.actor_calls_max / sharedLimits.actor_calls_per_token; i++) {
+    calls.push(
+      ...(await callers(listener, sharedLimits.actor_calls_per_token, { authorization: `Bearer s${i}` })),
+    );
   }
   await held_are(limits.actor_calls_max);
   const late = await dial(listener);
@@ -170,12 +172,12 @@ test('limits the concurrent calls with one token', async () => {
   await held_are(limits.actor_receives_per_token);
   const [refused] = await callers(listener, 1, receive);
   expect(await refused).toBe(FULL);
-  calls.push(...(await callers(listener, limits.actor_calls_per_token - calls.length, own)));
-  await held_are(limits.actor_calls_per_token);
+  calls.push(...(await callers(listener, sharedLimits.actor_calls_per_token - calls.length, own)));
+  await held_are(sharedLimits.actor_calls_per_token);
   const [late] = await callers(listener, 1, own);
   expect(await late).toBe(FULL);
   calls.push(...(await callers(listener, 1, { ...receive, authorization: 'Bearer s2' })));
-  await held_are(limits.actor_calls_per_token + 1);
+  await held_are(sharedLimits.actor_calls_per_token + 1);
   releaseAll();
   expect(await Promise.all(calls)).toEqual(calls.map(() => null));
 });

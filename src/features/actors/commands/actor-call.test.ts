@@ -4,12 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { sleep } from '../../../base/async.ts';
 import { limits } from '../../../base/limits.ts';
 import { silentLog } from '../../../base/log.ts';
 import type { Context } from '../../../cli/context.ts';
-import { limits as actorLimits } from '../../../server/actors/limits.ts';
 import { type ActorListener, openActorListener } from '../../../server/actors/listener.ts';
 import { PlaneCaller } from './actor-call.ts';
 
@@ -17,6 +16,7 @@ let home: string;
 let listener: ActorListener;
 let proxy: net.Server;
 let connections: net.Socket[];
+let context: Context;
 let caller: PlaneCaller;
 /** Calls are answered when it resolves. */
 let answers: Promise<void>;
@@ -36,7 +36,7 @@ function publish(port: number): Promise<void> {
   return writeFile(join(home, 'actor.json'), JSON.stringify({ endpoint: `http://127.0.0.1:${port}` }));
 }
 
-const call = () => caller.call({ method: 'inbox', actor_id: undefined, params: {} });
+const call = (by = caller) => by.call({ method: 'inbox', actor_id: undefined, params: {} });
 
 beforeEach(async () => {
   answers = Promise.resolve();
@@ -61,8 +61,9 @@ beforeEach(async () => {
   const loadConfig = () => {
     throw new Error('an agent cannot read the configuration');
   };
-  const context = { io: { env, signal: new AbortController().signal }, local: { loadConfig } };
-  caller = new PlaneCaller(context as unknown as Context, {});
+  const io = { env, signal: new AbortController().signal };
+  context = { io, local: { loadConfig } } as unknown as Context;
+  caller = new PlaneCaller(context, {});
 });
 afterEach(async () => {
   caller.close();
@@ -78,7 +79,7 @@ test('calls at the same time and one after another share a connection', async ()
 });
 
 test('more calls at the same time than a connection can carry use further connections', async () => {
-  const calls = Array.from({ length: 2 * limits.actor_streams_max + 1 }, call);
+  const calls = Array.from({ length: 2 * limits.actor_streams_max + 1 }, () => call());
   expect(await Promise.all(calls)).toEqual(calls.map(() => ({ method: 'inbox' })));
   expect(connections).toHaveLength(3);
 });
@@ -86,10 +87,14 @@ test('more calls at the same time than a connection can carry use further connec
 test('more calls at the same time than the service accepts wait for their turn', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   answers = promise;
-  const calls = Array.from({ length: actorLimits.actor_calls_per_token + 1 }, call);
-  const first = await Promise.race([...calls, sleep(200)]);
+  const other = new PlaneCaller(context, {});
+  onTestFinished(() => other.close());
+  const calls = Array.from({ length: limits.actor_calls_per_token + 1 }, () => call());
+  const of_another_process = call(other);
+  const first = await Promise.race([...calls, of_another_process, sleep(200)]);
   resolve();
   expect(first).toBeUndefined();
+  expect(await of_another_process).toEqual({ method: 'inbox' });
   expect(await Promise.all(calls)).toEqual(calls.map(() => ({ method: 'inbox' })));
 });
 

@@ -13,6 +13,7 @@ import { createClient } from '@connectrpc/connect';
 import { z } from 'zod';
 import { sleep } from '../../../base/async.ts';
 import { systemClock } from '../../../base/clock.ts';
+import { FairQueue } from '../../../base/fair-queue.ts';
 import { limits as sharedLimits } from '../../../base/limits.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
@@ -79,22 +80,26 @@ interface Shared {
  * Makes calls over connections that it keeps, because opening one costs several times as much as a call. A connection
  * carries as many calls at a time as the service accepts, and is closed after `limits.actor_connection_idle_ms` without
  * a call. The files are read at each call, as for a single call, so a call after a restart of
- * the service opens another connection.
+ * the service opens another connection. Calls that the service would reject because too many are in progress wait.
  */
 export class PlaneCaller {
   readonly #context: Context;
   readonly #options: LocalOptions;
   readonly #open = new Set<Shared>();
+  readonly #turns = new FairQueue(limits.actor_calls_at_once, problems.tooManyActorCalls);
 
   constructor(context: Context, options: LocalOptions) {
     this.#context = context;
     this.#options = options;
   }
 
-  /** Throws the plane's Problem, or a Failure if no process answers or there is no credential. */
+  /**
+   * Waits while too many calls are in progress. Throws the plane's Problem, or a Failure if no process answers or there is no
+   * credential.
+   */
   async call<M extends ActorMethod>(call: Call<M>): Promise<ActorResult<M>> {
     try {
-      return await this.#call(call);
+      return await this.#turns.run({ owner: call.method, resource: call.method }, () => this.#call(call));
     } catch (error) {
       if (!isUnreachable(error)) throw error;
       // The process that serves this command is unavailable, not an agent's node.
@@ -176,8 +181,8 @@ export class PlaneCaller {
 }
 
 /**
- * Repeats a call that was not made because too many were in progress, for at most `limits.actor_full_ms`. An agent that runs many
- * tools at once waits for its turn.
+ * Repeats a call that was not made because too many were in progress, for at most `limits.actor_full_ms`: those of other processes
+ * of the agent, or of other agents.
  */
 async function repeatWhileFull<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
   const until_ms = performance.now() + limits.actor_full_ms;
