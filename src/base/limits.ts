@@ -117,7 +117,7 @@ export const limits = {
   /** Streams of one actor's connection. */
   actor_streams_max: 2,
   /** Calls with the token of one actor at the same time. */
-  actor_calls_per_token: 8,
+  actor_calls_per_token: 16,
   /** Longest token in a call. */
   link_token_chars_max: 4 * KIB,
   /** Shortest bootstrap token, because it can be guessed offline. */

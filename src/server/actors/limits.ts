@@ -7,7 +7,7 @@ export const limits = {
   /** Parameters of a call. */
   actor_params_bytes_max: 1 * MIB,
   /** Actor calls at the same time. */
-  actor_calls_max: 64,
+  actor_calls_max: 128,
   /** Calls with tokens that have not been valid so far, at the same time. */
   actor_calls_unproven_max: 32,
   /** Calls that wait, for example for mail, at the same time. */
