@@ -132,6 +132,8 @@ export const limits = {
   maintenance_failures_max: 1_000,
   /** Interval of retention. */
   retention_pass_ms: scaled(10 * 60 * 1000),
+  /** How long retention by total size uses the sizes of the owners' logs that it has read. */
+  retention_shares_ms: scaled(10_000),
   /** Segments of one owner whose ids retention by total size reads at once. */
   retention_segments_per_read: 500,
   /** Free pages that the database keeps. */

@@ -10,6 +10,7 @@ import { skipNumbers } from '../store/restored.ts';
 import type { Reader, Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { emptyStores, stores } from '../testing/stores.ts';
+import { limits } from './limits.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import type { Retention, Sealing } from './maintenance.ts';
 import { OutputMissing } from './output.ts';
@@ -47,9 +48,9 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  function open(sealing: Partial<Sealing>): EventLog {
+  function open(sealing: Partial<Sealing>, of: Store = store): EventLog {
     return openEventLog({
-      store,
+      store: of,
       data_dir: folder,
       clock: { now: () => now },
       log: silentLog,
@@ -429,6 +430,37 @@ describe.each(stores)('$kind', ({ open: openStore, it }) => {
     await events.runMaintenance();
     expect(await rowSeqs()).toEqual([4]);
     expect(await sealed()).toEqual(['agt_1']);
+  });
+
+  it('total retention deletes nothing of others while the owner who uses the most goes on writing', async () => {
+    await addLogs('mine', {}, 2);
+    await addLogs('other', { owner_id: 'usr_2' }, 3);
+    await events.close();
+    let writes = 0;
+    const writeOn = async () => {
+      if (++writes > 6) return;
+      now += limits.retention_shares_ms;
+      const at = writes * incompressible(3_000).length;
+      await store.ingest(batch('agt_other1', 'ses_other1', at, [incompressible(3_000)], { ts_ms: now }));
+    };
+    const growing = new Proxy(store, {
+      get(target, key: keyof Store) {
+        if (key === 'write') {
+          return async (body: Parameters<Store['write']>[0]) => {
+            const value = await target.write(body);
+            await writeOn();
+            return value;
+          };
+        }
+        const value = target[key];
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    events = open({ from_bytes: 1e9, idle_from_bytes: 1e9 }, growing);
+    retention = { bytes_total: (await bytesOfAll()) - 1 };
+    await events.runMaintenance();
+    expect((await sealed()).filter((id) => id.startsWith('agt_mine'))).toEqual(['agt_mine1', 'agt_mine2']);
+    expect(writes).toBeGreaterThan(6);
   });
 
   it('total retention counts agents that were recovered from a node as those of the node', async () => {

@@ -394,11 +394,17 @@ export class LogMaintenance {
   async #retainTotal(): Promise<void> {
     const max = Math.min(this.#options.retention().bytes_total, await this.#options.segments.bytesMax());
     let shares: Share[] | null = null;
+    let read_ms = 0;
     while (!this.#stop.signal.aborted) {
       const excess = (await this.#store.read(bytesOfLogs)) - max;
       if (excess <= 0) return;
-      // Once per pass: with 10,000 agents, this takes much longer than the sum.
-      shares ??= (await this.#store.read(bytesOfShares)).map((of) => ({ ...of, segments: [], skipped: [] }));
+      // Rarely: with 10,000 agents, this takes much longer than the sum. But in a long pass, shares that grow meanwhile would
+      // count as small, and others would lose their logs.
+      const now_ms = this.#options.clock.now();
+      if (shares === null || now_ms - read_ms >= limits.retention_shares_ms) {
+        shares = (await this.#store.read(bytesOfShares)).map((of) => ({ ...of, segments: [], skipped: [] }));
+        read_ms = now_ms;
+      }
       const largest = largestOf(shares);
       if (!largest) return;
       const deleted = await this.#shorten(largest, excess);
