@@ -7,7 +7,6 @@ const checks: Record<string, [string, ...string[]]> = {
   'types of the client': ['tsc', '--project', 'tsconfig.client.json', '--noEmit'],
   'format and lint': ['biome', 'ci', '--colors=off', '.'],
   'dead code': ['knip'],
-  protocols: ['buf', 'lint'],
   'import rules and documentation': ['vitest', 'run', '--project', 'unit', 'test/architecture'],
   'generated files': ['node', 'scripts/generate.ts', '--check'],
 };

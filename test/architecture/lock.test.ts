@@ -51,3 +51,10 @@ test('every locked package has a hash, and no run-time dependency has an install
   ).toEqual([]);
   expect(external.filter(([, each]) => each.hasInstallScript && !each.dev).map(([path]) => path)).toEqual([]);
 });
+
+test('the generator of the protocol code has the version of the library that the code uses', () => {
+  const text = readFileSync(join(root, 'scripts/protocols/package.json'), 'utf8');
+  const { dependencies } = JSON.parse(text) as Required<Locked>;
+  const { version } = lock.packages['node_modules/@bufbuild/protobuf'] ?? {};
+  expect(dependencies['@bufbuild/protoc-gen-es']).toBe(version);
+});
