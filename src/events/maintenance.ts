@@ -16,12 +16,8 @@ import { retryLevel } from '../core/problem.ts';
 import {
   agentsWithEvents,
   agentsWithLogBytes,
-  bytesOfLogs,
-  bytesOfShares,
   headOf,
   headWithId,
-  type LogShare,
-  largestLogOf,
   resizeHead,
 } from '../store/event-rows/heads.ts';
 import { firstSeqFrom } from '../store/event-rows/read.ts';
@@ -43,7 +39,6 @@ import {
   listDrops,
   markSwept,
   oldestSegmentOf,
-  oldestSegmentsOf,
   rangeOf,
   sealedSize,
   segmentNamed,
@@ -52,6 +47,7 @@ import {
 } from './queries/segments.ts';
 import type { Sealed } from './seal-job.ts';
 import type { SegmentName, SegmentStorage } from './segment.ts';
+import { shortenLogs } from './total-size.ts';
 import type { EventsTasks } from './worker.ts';
 
 export interface Retention {
@@ -97,15 +93,6 @@ interface LogState {
   sealed_bytes: number;
   sealed_seq: number;
   newest_ts: number;
-}
-
-/** What one pass of retention knows about a share. */
-interface Share extends LogShare {
-  bytes: number;
-  /** Ids of its oldest segments that were read but not yet deleted, oldest first. */
-  segments: number[];
-  /** Ids of segments that could not be deleted. */
-  skipped: number[];
 }
 
 export class LogMaintenance {
@@ -387,57 +374,25 @@ export class LogMaintenance {
     }
   }
 
-  /**
-   * Reduces all logs to the total size limit. Each step shortens the share that is then the largest, so that whoever writes
-   * much cannot push out the logs of others. If nothing more of that share can be deleted, the rest waits for the next pass.
-   */
   async #retainTotal(): Promise<void> {
-    const max = Math.min(this.#options.retention().bytes_total, await this.#options.segments.bytesMax());
-    let shares: Share[] | null = null;
-    let read_ms = 0;
-    while (!this.#stop.signal.aborted) {
-      const excess = (await this.#store.read(bytesOfLogs)) - max;
-      if (excess <= 0) return;
-      // Rarely: with 10,000 agents, this takes much longer than the sum. But in a long pass, shares that grow meanwhile would
-      // count as small, and others would lose their logs.
-      const now_ms = this.#options.clock.now();
-      if (shares === null || now_ms - read_ms >= limits.retention_shares_ms) {
-        shares = (await this.#store.read(bytesOfShares)).map((of) => ({ ...of, segments: [], skipped: [] }));
-        read_ms = now_ms;
-      }
-      const largest = largestOf(shares);
-      if (!largest) return;
-      const deleted = await this.#shorten(largest, excess);
-      if (deleted === null) return;
-      largest.bytes -= deleted;
-    }
-  }
-
-  /**
-   * Deletes the oldest segment of a share, or some of the rows of its largest log. Returns how many bytes were deleted: 0 for
-   * a segment that cannot be deleted and is skipped from then on, null if nothing is left. If segments were skipped, rows
-   * stay, because they are newer.
-   */
-  async #shorten(share: Share, excess_bytes: number): Promise<number | null> {
-    if (share.segments.length === 0) {
-      const count = limits.retention_segments_per_read;
-      share.segments = await this.#store.read((reader) =>
-        oldestSegmentsOf(reader, share, share.skipped, count),
-      );
-    }
-    const oldest = share.segments.shift();
-    if (oldest !== undefined) {
+    const bytes_max = Math.min(
+      this.#options.retention().bytes_total,
+      await this.#options.segments.bytesMax(),
+    );
+    const dropSegment = async (id: number) => {
       let deleted = 0;
       const work = async () => {
-        deleted = await this.#dropSegment(oldest);
+        deleted = await this.#dropSegment(id);
       };
-      if (!(await this.#attempt(`segment ${oldest}`, work))) return null;
-      if (deleted === 0) share.skipped.push(oldest);
-      return deleted;
-    }
-    const log = await this.#store.read((reader) => largestLogOf(reader, share));
-    if (log === undefined || share.skipped.length > 0) return null;
-    return (await this.#dropRows(log, { excess_bytes })) || null;
+      return (await this.#attempt(`segment ${id}`, work)) ? deleted : null;
+    };
+    await shortenLogs(bytes_max, {
+      store: this.#store,
+      clock: this.#options.clock,
+      signal: this.#stop.signal,
+      dropSegment,
+      dropRows: (num, excess_bytes) => this.#dropRows(num, { excess_bytes }),
+    });
   }
 
   async #dropDeleted(): Promise<void> {
@@ -480,13 +435,6 @@ export class LogMaintenance {
     const bytes = Math.min(from_bytes, idle_from_bytes, bytes_per_agent);
     return this.#store.read((reader) => agentsWithLogBytes(reader, bytes));
   }
-}
-
-function largestOf(shares: readonly Share[]): Share | undefined {
-  return shares.reduce<Share | undefined>(
-    (one, other) => (one === undefined || other.bytes > one.bytes ? other : one),
-    undefined,
-  );
 }
 
 async function readLogState(reader: Reader, num: number): Promise<LogState | null> {
