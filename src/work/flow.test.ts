@@ -199,19 +199,34 @@ test('carries out what is enqueued before and during open once, in order', async
   second.close();
 });
 
-test('carries out an intent that an earlier version stored under an old name', async () => {
+test('carries out an intent that an earlier version stored with old names of its kind and fields', async () => {
   const first = new Outbox(common());
+  const payload = { assignment_num: 1, prompt_id: 'prm_1' };
+  const stored = JSON.stringify({ attempt_num: 1, prompt_id: 'prm_1' });
   await store.write(async (tx) => {
-    await first.enqueue(tx, 'main', 'ses_a', 'collect_message', { attempt_num: 1, prompt_id: 'prm_1' });
-    await tx.run(tx.sql.updateTable('outbox').set({ kind: 'hear' }));
+    await first.enqueue(tx, 'main', 'ses_a', 'collect_message', payload);
+    await tx.run(tx.sql.updateTable('outbox').set({ kind: 'hear', payload: stored }));
   });
   first.close();
   const second = new Outbox(common());
   const seen: Intent[] = [];
   await second.open(handlers(async (intent) => void seen.push(intent)));
   await vi.waitFor(() => expect(seen).toHaveLength(1), SOON);
-  expect(seen[0]).toMatchObject({ kind: 'collect_message', payload: { attempt_num: 1, prompt_id: 'prm_1' } });
+  expect(seen.map((intent) => [intent.kind, intent.payload])).toEqual([['collect_message', payload]]);
   second.close();
+});
+
+test('stores fields under the names that earlier versions read', async () => {
+  const outbox = new Outbox(common());
+  const stored = await store.write(async (tx) => {
+    await outbox.enqueue(tx, 'main', 'agt_a', 'prepare', { assignment_num: 1 });
+    return tx.all(tx.sql.selectFrom('outbox').select('payload'));
+  });
+  expect(stored).toEqual([{ payload: '{"attempt_num":1}' }]);
+  const seen: Intent[] = [];
+  await outbox.open(handlers(async (intent) => void seen.push(intent)));
+  await vi.waitFor(() => expect(seen[0]?.payload).toEqual({ assignment_num: 1 }), SOON);
+  outbox.close();
 });
 
 test('starts although a stored intent cannot be parsed, and carries out those of other lanes', async () => {

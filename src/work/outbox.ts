@@ -44,21 +44,30 @@ export interface IntentPayloads {
    * request.
    */
   pursue: Record<string, never>;
-  /** Gives the assignment with the number `attempt_num` to its agent. The lane is the agent's. */
-  prepare: { attempt_num: number };
+  /** Gives an assignment to its agent. The lane is the agent's. */
+  prepare: { assignment_num: number };
   /** Reads the output that a session left for an assignment. */
-  collect: { attempt_num: number };
+  collect: { assignment_num: number };
   /** Reads an agent's last message of a turn, which is the output of an assignment. */
-  collect_message: { attempt_num: number; prompt_id: string };
+  collect_message: { assignment_num: number; prompt_id: string };
   /** Reads an agent's last message of a turn that failed. It explains `error_text`. */
-  collect_failure: { attempt_num: number; prompt_id: string; error_text: string };
+  collect_failure: { assignment_num: number; prompt_id: string; error_text: string };
   /** Sends a device its unsent messages. The lane is the subscription's. */
   push: { message_num: number };
 }
 export type IntentKind = keyof IntentPayloads;
 
 /** The kinds that earlier versions stored, with the current names. */
-const renamed: ReadonlyMap<string, IntentKind> = new Map([['hear', 'collect_message']]);
+const renamed_kinds: ReadonlyMap<string, IntentKind> = new Map([['hear', 'collect_message']]);
+
+/**
+ * Fields of payloads, with the names under which they are stored. An earlier version that opens the database reads only
+ * these: without the field, it drops the intent (SQLite) or repeats it in vain (PostgreSQL).
+ */
+const stored_names: ReadonlyMap<string, string> = new Map([['assignment_num', 'attempt_num']]);
+const current_names: ReadonlyMap<string, string> = new Map(
+  [...stored_names].map(([now, stored]) => [stored, now]),
+);
 
 export interface Intent<K extends IntentKind = IntentKind> {
   id: number;
@@ -173,7 +182,7 @@ export class Outbox {
       node_id,
       lane,
       kind,
-      payload: JSON.stringify(payload),
+      payload: JSON.stringify(renamed(payload, stored_names)),
       created_at: this.#clock.now(),
     });
     tx.afterCommit(() => {
@@ -195,7 +204,7 @@ export class Outbox {
 
   /** The number of intents that wait for a program that knows their kind. */
   countUnknown(reader: Reader): Promise<number> {
-    return countIntentsExcept(reader, [...Object.keys(this.#handlers ?? {}), ...renamed.keys()]);
+    return countIntentsExcept(reader, [...Object.keys(this.#handlers ?? {}), ...renamed_kinds.keys()]);
   }
 
   /** Whether an intent of this kind is pending or in progress in a lane. */
@@ -352,10 +361,17 @@ export class Outbox {
 }
 
 function toIntent({ id, node_id, lane, kind, payload }: IntentRow): Intent {
-  const intent = { id, node_id, lane, kind: renamed.get(kind) ?? (kind as IntentKind), payload: {} };
+  const intent = { id, node_id, lane, kind: renamed_kinds.get(kind) ?? (kind as IntentKind), payload: {} };
   try {
-    return { ...intent, payload: JSON.parse(payload) };
+    return { ...intent, payload: renamed(JSON.parse(payload), current_names) };
   } catch (error) {
     return { ...intent, unreadable: error as Error };
   }
+}
+
+/** A copy in which the fields have other names. Throws a TypeError for null. */
+function renamed<T extends object>(fields: T, names: ReadonlyMap<string, string>): T {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [names.get(name) ?? name, value]),
+  ) as T;
 }

@@ -90,7 +90,7 @@ export class Assignments {
       assignment.prompt_id === null ? undefined : await findPrompt(tx, agent.num, assignment.prompt_id);
     if (prompt) await deletePrompt(tx, prompt.num);
     updateAssignment(tx, assignment.num, { session_id: null, prompt_id: null });
-    const payload = { attempt_num: assignment.num };
+    const payload = { assignment_num: assignment.num };
     await this.#core.outbox.enqueue(tx, agent.node_id, agent.id, 'prepare', payload);
   }
 

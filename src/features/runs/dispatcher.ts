@@ -76,7 +76,7 @@ export class Dispatcher {
       created_at: this.#core.clock.now(),
     });
     await this.#core.outbox.enqueue(tx, member.agent!.node_id, agent_id, 'prepare', {
-      attempt_num: assignment_num,
+      assignment_num,
     });
   }
 

@@ -71,7 +71,7 @@ export class Launcher {
   /** Gives the assignment to its agent. Idempotent: does nothing if it has ended or its agent already has it. */
   async prepare(intent: Intent<'prepare'>): Promise<void> {
     const { store, outbox } = this.#core;
-    const { attempt_num: assignment_num } = intent.payload;
+    const { assignment_num } = intent.payload;
     try {
       const launch = await store.read((reader) => findLaunch(reader, assignment_num));
       if (!launch) return;

@@ -28,7 +28,7 @@ export class Obstacles {
    */
   async show(
     {
-      payload: { attempt_num: assignment_num },
+      payload: { assignment_num },
       failure,
     }: Intent<'prepare' | 'collect' | 'collect_message' | 'collect_failure'>,
     what: string,

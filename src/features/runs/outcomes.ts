@@ -112,7 +112,7 @@ export class Outcomes {
     const session = (await findSession(tx, session_id))!;
     if (!assignment || exit.exit_code !== 0 || session.stopping === 1) return;
     const { node_id } = session;
-    const payload = { attempt_num: assignment.num };
+    const payload = { assignment_num: assignment.num };
     await this.#core.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
   }
 
@@ -155,7 +155,7 @@ export class Outcomes {
     read: (assignment: Assignment) => Promise<Reading>,
   ): Promise<void> {
     const { store, outbox, records } = this.#core;
-    const { attempt_num: assignment_num } = intent.payload;
+    const { assignment_num } = intent.payload;
     const assignment = await store.read((reader) => assignmentOfNum(reader, assignment_num));
     if (!assignment || assignment.ended) return;
     const { outcome, incomplete } = await read(assignment).catch(async (error: unknown): Promise<Reading> => {
@@ -280,7 +280,7 @@ export class Outcomes {
     const outcome = cutTurns.get(stop_reason);
     if (outcome) return this.#assignments.end(tx, assignment.num, outcome);
     const { outbox } = this.#core;
-    const turn = { attempt_num: assignment.num, prompt_id };
+    const turn = { assignment_num: assignment.num, prompt_id };
     const node_id = (await findSession(tx, session_id))?.node_id ?? '';
     if (stop_reason === 'end_turn') {
       await outbox.enqueue(tx, node_id, session_id, 'collect_message', turn);
