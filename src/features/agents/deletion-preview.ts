@@ -8,7 +8,7 @@ import type { AgentCore } from './core.ts';
 import { limits } from './limits.ts';
 import type { AgentRow } from './queries/agents.ts';
 import { isLive } from './records.ts';
-import { whyOfOthers, worktreeOf } from './worktree-release.ts';
+import { type ReleaseOptions, whyOfOthers, worktreeOf } from './worktree-release.ts';
 
 export interface DeleteOptions {
   /** Stops a running agent first. */
@@ -46,18 +46,22 @@ export async function previewDeletion(
   const row = await core.store.read(find);
   if (isLive(row) && !force) throw problems.agentRunning();
   const leftovers: Leftover[] = JSON.parse(row.leftovers);
-  const preview = await previewRelease(core, row, delete_worktree);
+  const preview = await previewRelease(core, row, { discard_unsaved: delete_worktree });
   return leftovers.length > 0 ? { leftovers, ...preview } : preview;
 }
 
 /** Reports what `releaseWorktree` would do. */
-async function previewRelease(core: AgentCore, row: AgentRow, force: boolean): Promise<DeletionPreview> {
+async function previewRelease(
+  core: AgentCore,
+  row: AgentRow,
+  { discard_unsaved }: ReleaseOptions,
+): Promise<DeletionPreview> {
   if (row.worktree_mode !== 'create_worktree') return {};
   const { workdir, node_id, owner_id: owner } = row;
   const others = await whyOfOthers(core, row);
   if (others !== null) return { worktree_kept: { workdir, reason: others.reason } };
   const lost = await core.nodes.get(node_id).folders.whyKept(worktreeOf(row), { owner });
-  if (lost !== null && !force) return { worktree_kept: { workdir, reason: lost } };
+  if (lost !== null && !discard_unsaved) return { worktree_kept: { workdir, reason: lost } };
   const files = lost === null ? { uncommitted: [], truncated: false } : await readUncommitted(core, row);
   return { worktree_removed: { workdir, lost, ...files } };
 }

@@ -45,7 +45,7 @@ import { cancelRestart } from './restarts.ts';
 import type { Agent, AgentStatus } from './rules.ts';
 import { ignoreNotRunning } from './session-errors.ts';
 import { changedColumns, type UpdateAgent } from './updating.ts';
-import { type Deleted, type Released, releaseWorktree } from './worktree-release.ts';
+import { type Deleted, type Released, type ReleaseOptions, releaseWorktree } from './worktree-release.ts';
 
 export interface AgentListFilter {
   status?: AgentStatus | undefined;
@@ -336,7 +336,7 @@ export class Agents {
     if (isLive(row)) {
       await this.#lifecycle.stopAndWait(find, principal, sharedLimits.stop_grace_ms).catch(ignoreNotRunning);
     }
-    return this.#deleteStopped(find, principal, options.delete_worktree);
+    return this.#deleteStopped(find, principal, { discard_unsaved: options.delete_worktree });
   }
 
   /** Reports what `delete` would do; see `previewDeletion`. */
@@ -345,13 +345,9 @@ export class Agents {
   }
 
   /** Deletes an agent without a permission check. Throws `agent is running`. */
-  deleteEnded(
-    agent_id: string,
-    principal: Principal,
-    { delete_worktree }: { delete_worktree: boolean },
-  ): Promise<Released> {
+  deleteUnchecked(agent_id: string, principal: Principal, options: ReleaseOptions): Promise<Released> {
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent_id);
-    return this.#deleteStopped(find, principal, delete_worktree);
+    return this.#deleteStopped(find, principal, options);
   }
 
   /**
@@ -361,11 +357,11 @@ export class Agents {
   async #deleteStopped(
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
-    force: boolean,
+    options: ReleaseOptions,
   ): Promise<Released> {
     const { node_id, workdir } = await this.#core.store.read(find);
     return this.#deletions.run(`${node_id} ${workdir}`, () =>
-      whileStopped(this.#core, find, (row) => this.#remove(row, find, principal, force)),
+      whileStopped(this.#core, find, (row) => this.#remove(row, find, principal, options)),
     );
   }
 
@@ -373,9 +369,9 @@ export class Agents {
     row: AgentRow,
     find: (reader: Reader) => Promise<AgentRow>,
     principal: Principal,
-    force: boolean,
+    options: ReleaseOptions,
   ): Promise<Released> {
-    const released = await releaseWorktree(this.#core, row, force);
+    const released = await releaseWorktree(this.#core, row, options);
     const { worktree_kept, branch_kept, leftovers, was_last } = released;
     if (worktree_kept && was_last) await this.#core.summaries.measureNow(row.id);
     await this.#core.store.write(async (tx) => {

@@ -20,8 +20,17 @@ export interface Released extends Deleted {
   was_last: boolean;
 }
 
-/** Removes the worktree of an agent that is being deleted, unless others use it. `force`: even if it has unsaved work. */
-export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boolean): Promise<Released> {
+export interface ReleaseOptions {
+  /** Removes the worktree even if it has unsaved work. */
+  discard_unsaved: boolean;
+}
+
+/** Removes the worktree of an agent that is being deleted, unless others use it. */
+export async function releaseWorktree(
+  core: AgentCore,
+  row: AgentRow,
+  { discard_unsaved }: ReleaseOptions,
+): Promise<Released> {
   const { workdir, node_id, worktree_branch: branch } = row;
   const worktree = worktreeOf(row);
   const leftovers: Leftover[] = JSON.parse(row.leftovers);
@@ -33,7 +42,8 @@ export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boo
     return { ...nothing, worktree_kept: { workdir, reason }, was_last: !is_shared };
   }
   const { folders } = core.nodes.get(node_id);
-  const { removed, kept_because } = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
+  const options = { force: discard_unsaved, owner: row.owner_id };
+  const { removed, kept_because } = await folders.removeWorktree(worktree, options);
   if (!removed)
     return { ...nothing, worktree_kept: { workdir, reason: kept_because ?? 'it could not be removed' } };
   if (kept_because === null || branch === null) return nothing;

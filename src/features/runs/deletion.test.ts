@@ -56,10 +56,10 @@ test('a run cannot continue or be deleted again while it is being deleted', asyn
   const run_id = await endedRun();
   const { team_id } = await runOf(fixture, run_id);
   const { promise: held, resolve: go } = Promise.withResolvers<void>();
-  const { deleteEnded } = fixture.agents;
-  const deleting = vi.spyOn(fixture.agents, 'deleteEnded').mockImplementation(async (...args) => {
+  const { deleteUnchecked } = fixture.agents;
+  const deleting = vi.spyOn(fixture.agents, 'deleteUnchecked').mockImplementation(async (...args) => {
     await held;
-    return deleteEnded.apply(fixture.agents, args);
+    return deleteUnchecked.apply(fixture.agents, args);
   });
   const deleted = deleteRun(run_id);
   await vi.waitFor(() => expect(deleting).toHaveBeenCalled(), SOON);
@@ -163,7 +163,7 @@ test('deletes the agents of other runs if one cannot be deleted', async () => {
   await endedRun();
   await endedRun();
   fixture.clock.advance(31 * DAY);
-  vi.spyOn(fixture.agents, 'deleteEnded').mockRejectedValueOnce(new TypeError('x is not a function'));
+  vi.spyOn(fixture.agents, 'deleteUnchecked').mockRejectedValueOnce(new TypeError('x is not a function'));
   expect(await sweep()).toBe(1);
   expect(await sweep()).toBe(1);
 });
@@ -173,13 +173,13 @@ test('deletes an agent after as many as a sweep takes that cannot be deleted', a
   // As after the deletion of their team.
   await fixture.store.write((tx) => tx.run(tx.sql.updateTable('agents').set({ member_id: 'dev' })));
   fixture.clock.advance(31 * DAY);
-  const { deleteEnded } = fixture.agents;
+  const { deleteUnchecked } = fixture.agents;
   const deletable = (await fixture.agents.list(ANA, {}, {})).items.find(
     ({ name }) => name === `agent ${limits.expired_agents_per_sweep}`,
   )!;
-  const deleting = vi.spyOn(fixture.agents, 'deleteEnded').mockImplementation(async (...args) => {
+  const deleting = vi.spyOn(fixture.agents, 'deleteUnchecked').mockImplementation(async (...args) => {
     if (args[0] !== deletable.id) throw new TypeError('x is not a function');
-    return deleteEnded.apply(fixture.agents, args);
+    return deleteUnchecked.apply(fixture.agents, args);
   });
   expect(await sweep()).toBe(0);
   expect(await sweep()).toBe(1);

@@ -15,7 +15,7 @@ import { agentsOfRun, expiredRunAgents } from '../agents/queries/run-agents.ts';
 import { isLive } from '../agents/records.ts';
 import type { Agents } from '../agents/service.ts';
 import { ignoreNotRunning } from '../agents/session-errors.ts';
-import { whyOfOthers, worktreeOf } from '../agents/worktree-release.ts';
+import { type ReleaseOptions, whyOfOthers, worktreeOf } from '../agents/worktree-release.ts';
 import { requireRun } from './access.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
@@ -94,7 +94,7 @@ export class RunDeleter {
       if (away.has(node_id)) continue;
       try {
         await core.nodes.get(node_id).reach();
-        await agents.deleteEnded(id, SERVICE, { delete_worktree: false });
+        await agents.deleteUnchecked(id, SERVICE, { discard_unsaved: false });
         deleted++;
       } catch (error) {
         if (!(error instanceof Problem)) {
@@ -146,15 +146,15 @@ export class RunDeleter {
   async #deleteAgents(
     run: RunRow,
     principal: Principal,
-    { delete_worktrees: delete_worktree }: DeleteRunOptions,
+    { delete_worktrees }: DeleteRunOptions,
   ): Promise<RunDeletion> {
     const deletion = emptyDeletion(run);
     for (const row of await this.#findAgents(run)) {
       await this.#stop(row, principal);
-      const { worktree_kept, branch_kept, was_last } = await this.#options.agents.deleteEnded(
+      const { worktree_kept, branch_kept, was_last } = await this.#options.agents.deleteUnchecked(
         row.id,
         principal,
-        { delete_worktree },
+        { discard_unsaved: delete_worktrees },
       );
       const place = { agent_id: row.id, node_id: row.node_id };
       deletion.agents.push(row.id);
@@ -172,7 +172,7 @@ export class RunDeleter {
     const with_worktree = rows.filter(({ worktree_mode }) => worktree_mode === 'create_worktree');
     const last = new Map(with_worktree.map((row) => [`${row.node_id} ${row.workdir}`, row]));
     for (const row of last.values()) {
-      const reason = await this.#whyKept(row, delete_worktrees, deleted);
+      const reason = await this.#whyKept(row, { discard_unsaved: delete_worktrees }, deleted);
       const { id: agent_id, node_id, workdir } = row;
       if (reason !== null) deletion.worktrees_kept.push({ agent_id, node_id, workdir, reason });
     }
@@ -181,11 +181,15 @@ export class RunDeleter {
   }
 
   /** Why a worktree would be kept; null if it would be removed, or if agents that are not in `deleted` share it. */
-  async #whyKept(row: AgentRow, force: boolean, deleted: ReadonlySet<number>): Promise<string | null> {
+  async #whyKept(
+    row: AgentRow,
+    { discard_unsaved }: ReleaseOptions,
+    deleted: ReadonlySet<number>,
+  ): Promise<string | null> {
     const { core } = this.#options;
     const others = await whyOfOthers(core, row, deleted);
     if (others !== null) return others.is_shared ? null : others.reason;
-    if (force) return null;
+    if (discard_unsaved) return null;
     return core.nodes.get(row.node_id).folders.whyKept(worktreeOf(row), { owner: row.owner_id });
   }
 
