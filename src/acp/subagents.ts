@@ -74,6 +74,12 @@ export function findRequester({ subagents }: Sessions, source: Source): Requeste
   return { id, name, unknown_session: by === 'unknown' };
 }
 
+/** The part of a message, the payload of an `acp_event`, that `updateSubagents` reads. */
+export function findReport(payload: unknown): Fields {
+  const { update, toolCall } = asRecord(asRecord(payload).params);
+  return asRecord(update ?? toolCall);
+}
+
 /** `about`: an update, or the tool call of a permission request. Returns the same list if nothing is new. */
 export function updateSubagents(
   { acp_session_id, subagents }: Sessions,

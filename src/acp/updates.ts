@@ -4,7 +4,7 @@
  */
 import type { SessionUpdate as V1 } from '@agentclientprotocol/sdk';
 import type { SessionUpdate as V2 } from '@agentclientprotocol/sdk/experimental/v2';
-import { asNumber, asRecords, asString, type Fields } from './json.ts';
+import { asNumber, asRecord, asRecords, asString, type Fields } from './json.ts';
 import { type Cost, type ReportedSettings, readCost, readSettings } from './settings.ts';
 import { type Announcement, readAnnouncement } from './subagent-reports.ts';
 import { readToolCall, type ToolCall } from './tool-calls.ts';
@@ -67,6 +67,14 @@ export type Update =
   | { kind: 'compaction'; status: string | null; error: string | null }
   | { kind: 'compaction_summary' }
   | { kind: 'unknown' };
+
+/**
+ * The update in a `session/update`, as the agent sent it; empty for other messages. `payload`: the message, from an
+ * `acp_event`.
+ */
+export function rawUpdate(payload: unknown): Fields {
+  return asRecord(asRecord(asRecord(payload).params).update);
+}
 
 /** `update`: an update of ACP v1, or of v2 after `toV1Update`. */
 export function readUpdate(update: Fields): Update {

@@ -1,5 +1,6 @@
 /** Prints events on stdout and stderr as the options of a command say: bytes, a conversation, lines, or JSON. */
-import { asRecord, toText } from '../acp/json.ts';
+import { toText } from '../acp/json.ts';
+import { rawUpdate } from '../acp/updates.ts';
 import type { EventRecord } from '../core/event.ts';
 import { paint } from '../features/conversations/commands/acp-lines.ts';
 import { Transcript } from '../features/conversations/commands/transcript.ts';
@@ -122,7 +123,7 @@ function describeEvent(event: EventRecord): string {
 
 function describeFrame(event: EventRecord): string {
   const { direction, method, response_to, payload, subagent, unknown_session } = event;
-  const { sessionUpdate, state } = asRecord(asRecord(asRecord(payload).params).update);
+  const { sessionUpdate, state } = rawUpdate(payload);
   const what = method === undefined ? `answer to ${toText(response_to)}` : toText(method);
   // A sub-agent's state is an object.
   const labels = [sessionUpdate, typeof state === 'string' ? state : undefined];

@@ -9,6 +9,7 @@ import { type Message, type RequestId, writeMessage } from '../../acp/message.ts
 import { currentMode } from '../../acp/modes.ts';
 import type { AcpState } from '../../acp/state.ts';
 import { foldFrame, foldReceived } from '../../acp/v2/fold.ts';
+import { redactTerminalOutput } from '../../acp/v2/terminal-output.ts';
 import { PREVIEW_VERSION } from '../../acp/v2/version.ts';
 import { toV2 } from '../../acp/v2/wire.ts';
 import { idFrom } from '../../base/ids.ts';
@@ -29,7 +30,6 @@ import {
   updateSession,
 } from './queries/agents.ts';
 import type { Activity, ObservedBehavior } from './rules.ts';
-import { withoutSecrets } from './terminal-output.ts';
 
 /** A message, and its form on stdin or stdout. */
 export interface Frame {
@@ -212,7 +212,7 @@ export class AcpTransaction {
       session_id: this.session.id,
       ts_ms: this.now,
       fields: { direction, ...fields },
-      payload: text === null ? 'null' : withoutSecrets(message, text, this.#redactor),
+      payload: text === null ? 'null' : redactTerminalOutput(message, text, this.#redactor),
     });
   }
 

@@ -3,7 +3,7 @@ import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import { blocksText } from '../../acp/blocks.ts';
 import { readTurnEnd } from '../../acp/entries.ts';
 import { asRecord, asString } from '../../acp/json.ts';
-import { readUpdate } from '../../acp/updates.ts';
+import { rawUpdate, readUpdate } from '../../acp/updates.ts';
 import { limits } from '../../base/limits.ts';
 import type { EventRecord, EventType } from '../../core/event.ts';
 import { Problem } from '../../core/problem.ts';
@@ -73,7 +73,7 @@ export async function* backwards(
 
 /** `text`: null unless the update is part of a message. `is_complete`: the update replaces the earlier chunks of the message. */
 function readMessageUpdate({ payload }: EventRecord) {
-  const raw = asRecord(asRecord(asRecord(payload).params).update);
+  const raw = rawUpdate(payload);
   const kind = String(raw.sessionUpdate ?? '');
   const about = { kind, message_id: raw.messageId };
   const update = readUpdate(raw);

@@ -3,8 +3,7 @@
  * starts, changes its state or stops.
  */
 import { type Author, readAuthor } from '../../../acp/entries.ts';
-import { asRecord } from '../../../acp/json.ts';
-import { type Source, type Subagent, updateSubagents } from '../../../acp/subagents.ts';
+import { findReport, type Source, type Subagent, updateSubagents } from '../../../acp/subagents.ts';
 import { printable } from '../../../cli/terminal.ts';
 import type { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import type { EventRecord } from '../../../core/event.ts';
@@ -42,8 +41,7 @@ export class SubagentLines {
   /** Learns about sub-agents from a message of the agent; returns which of them sent it. */
   take(event: EventRecord): By | null {
     const author = readAuthor(event);
-    const { update, toolCall } = asRecord(asRecord(event.payload).params);
-    const about = asRecord(update ?? toolCall);
+    const about = findReport(event.payload);
     const source: Source = author && { id: author.id, by: authorKind(author) };
     this.#subagents = updateSubagents({ acp_session_id: null, subagents: this.#subagents }, source, about);
     if (author === null) return null;

@@ -3,6 +3,7 @@
  * few words.
  */
 import { asRecord } from '../../../../acp/json.ts';
+import { rawUpdate } from '../../../../acp/updates.ts';
 import type { EventRecord } from '../../../../core/event.ts';
 
 /** At least one event; several only if they are pieces of one message. */
@@ -69,6 +70,5 @@ function messageOf(event: EventRecord): string | null {
 }
 
 function updateOf({ type, payload }: EventRecord): Record<string, unknown> {
-  if (type !== 'acp_event') return {};
-  return asRecord(asRecord(asRecord(payload).params).update);
+  return type === 'acp_event' ? rawUpdate(payload) : {};
 }

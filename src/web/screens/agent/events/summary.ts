@@ -6,6 +6,7 @@ import {
   toRaw,
   shortOrNull as wordOf,
 } from '../../../../acp/transcript/bounded.ts';
+import { rawUpdate } from '../../../../acp/updates.ts';
 import type { EventRecord } from '../../../../core/event.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { plainText } from '../../../transcript/ansi.ts';
@@ -85,12 +86,11 @@ function message(event: EventRecord, request_method: string | null): Omit<Summar
     const request = wordOf(request_method) ?? idText(event.response_to);
     return summarize(`response to ${request}`, responseText(payload));
   }
-  const params = asRecord(payload.params);
   if (method === 'session/update') {
-    const update = asRecord(params.update);
+    const update = rawUpdate(payload);
     return summarize(wordOf(update.sessionUpdate) ?? method, updateText(update));
   }
-  return summarize(method, paramsText(params));
+  return summarize(method, paramsText(asRecord(payload.params)));
 }
 
 function idText(id: unknown): string {

@@ -1,13 +1,13 @@
-/** Redacts secrets in terminal output. ACP v2 encodes it as base64, so it is decoded first. */
+/** Redacts secrets in terminal output (pure). ACP v2 encodes it as base64, so it is decoded first. */
 import { CLIENT_METHODS } from '@agentclientprotocol/sdk';
-import { isRecord } from '../../acp/json.ts';
-import type { Message } from '../../acp/message.ts';
 import type { Redactor } from '../../core/redaction.ts';
+import { isRecord } from '../json.ts';
+import type { Message } from '../message.ts';
 
 /**
  * `text`: the message as JSON, which is returned unchanged if it contains no secret. Each message is redacted separately.
  */
-export function withoutSecrets(message: Message, text: string, redactor: Redactor | null): string {
+export function redactTerminalOutput(message: Message, text: string, redactor: Redactor | null): string {
   if (message.kind !== 'notification' || message.method !== CLIENT_METHODS.session_update) return text;
   const output = isRecord(message.params) ? findOutput(message.params.update) : null;
   if (typeof output?.data !== 'string') return text;
