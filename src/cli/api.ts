@@ -208,9 +208,9 @@ export function baseUrl(text: string): string {
   try {
     url = new URL(text);
   } catch {
-    throw usage(`${withoutSecrets(text)} is not a URL: use http://host:port`);
+    throw usage(`${withoutCredentials(text)} is not a URL: use http://host:port`);
   }
-  if (!/^https?:$/.test(url.protocol)) throw usage(`${withoutSecrets(text)} is not an http or https URL`);
+  if (!/^https?:$/.test(url.protocol)) throw usage(`${withoutCredentials(text)} is not an http or https URL`);
   const base_url = url.origin + url.pathname.replace(/\/+$/, '');
   if (url.username || url.password || url.search || url.hash)
     throw usage(`remove the credentials, query or fragment from the URL: use ${base_url}`);
@@ -218,7 +218,7 @@ export function baseUrl(text: string): string {
 }
 
 /** A URL, valid or not, without its credentials, query and fragment, for error messages. */
-function withoutSecrets(text: string): string {
+function withoutCredentials(text: string): string {
   const scheme = /^[a-z][a-z\d+.-]*:\/\//i.exec(text)?.[0] ?? '';
   const rest = text.slice(scheme.length);
   // The @ may end a password, or be part of a query.

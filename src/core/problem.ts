@@ -136,7 +136,7 @@ export function isInterrupted(error: unknown): boolean {
   return error instanceof Problem && error.code === problems.shutdownInterrupted().code;
 }
 
-/** Whether the node cannot be reached now. */
+/** Whether the node cannot be reached now, or answers wrongly: any bad gateway, or no internal gRPC. */
 export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Problem)) return false;
   return error.kind === 'bad_gateway' || error.code === problems.internalGrpcUnavailable().code;

@@ -9,7 +9,7 @@ import { problems } from '../core/problem.ts';
 import { headOf } from '../store/event-rows/heads.ts';
 import { streamName } from '../store/event-rows/numbers.ts';
 import { firstSeqFrom, selectOutput } from '../store/event-rows/read.ts';
-import { outputBytes, spoolsOf } from '../store/event-rows/spools.ts';
+import { outputEnd, spoolsOf } from '../store/event-rows/spools.ts';
 import type { Reader, Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { asBuffer, frameRecord, frameType, splitFrames } from './frame.ts';
@@ -84,7 +84,7 @@ async function findTarget(
     session_num: session.num,
     streams: stream ? [stream] : streamNames,
     first_seq: session.first_seq,
-    committed: { stdout: outputBytes(stdout), stderr: outputBytes(stderr) },
+    committed: { stdout: outputEnd(stdout), stderr: outputEnd(stderr) },
   };
 }
 

@@ -7,7 +7,7 @@ import type { Link, SessionEnd, SessionFact } from '../../core/node.ts';
 import type { Exit } from '../../core/session.ts';
 import type { SessionCursor, SpoolLoss } from '../../events/ingest/source.ts';
 import { lastOutputText } from '../../store/event-rows/read.ts';
-import { outputBytes, rebaseSpool, type SpoolRow, spoolsOf } from '../../store/event-rows/spools.ts';
+import { outputEnd, rebaseSpool, type SpoolRow, spoolsOf } from '../../store/event-rows/spools.ts';
 import { writeForLink } from '../../store/links.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AgentCore } from './core.ts';
@@ -36,7 +36,7 @@ export class Reconciler {
       const { stdout, stderr } = await spoolsOf(reader, session.num);
       const cursor = (spool: SpoolRow) => {
         const { offset, base, tail } = spool;
-        return { offset, base, tail, output: outputBytes(spool) };
+        return { offset, base, tail, output: outputEnd(spool) };
       };
       return {
         session_id,

@@ -4,7 +4,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Reader } from '../../store/store.ts';
 import { limits } from './limits.ts';
 import { parsed, parseSpec, type RunRow } from './queries/runs.ts';
-import { findStep, listRunSteps, outputBytes } from './queries/steps.ts';
+import { findStep, listRunSteps, otherOutputsBytes } from './queries/steps.ts';
 import type { AssignedWork } from './rules/graph.ts';
 
 /** The content of `$SVC_STEP_INPUT` for a step. */
@@ -104,5 +104,5 @@ export async function hasOutputCapacity(
 ): Promise<boolean> {
   const bytes = Buffer.byteLength(output ?? '');
   if (bytes <= limits.step_output_small_bytes) return true;
-  return bytes + (await outputBytes(reader, run_num, step_key)) <= limits.run_outputs_bytes_max;
+  return bytes + (await otherOutputsBytes(reader, run_num, step_key)) <= limits.run_outputs_bytes_max;
 }

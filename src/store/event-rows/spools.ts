@@ -19,8 +19,8 @@ export async function spoolsOf(reader: Reader, session_num: number): Promise<Rec
   return { stdout: pick('stdout'), stderr: pick('stderr') };
 }
 
-/** Length of the output that resulted from the committed bytes of a stream. */
-export function outputBytes({ output, offset }: Pick<SpoolRow, 'output' | 'offset'>): number {
+/** The end of the output that resulted from the committed bytes of a stream, in bytes. */
+export function outputEnd({ output, offset }: Pick<SpoolRow, 'output' | 'offset'>): number {
   return output ?? offset;
 }
 

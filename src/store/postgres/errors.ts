@@ -58,7 +58,7 @@ export function isUndefinedTable(error: unknown): boolean {
 const STANDBY = '55000';
 
 /** Whether a connection could not be opened because the server cannot be reached, or is not the primary. */
-export function isUnreachable(error: unknown): boolean {
+export function isServerUnreachable(error: unknown): boolean {
   if (error instanceof Problem) return false;
   const state = sqlState(error);
   return state === STANDBY || (state !== TOO_MANY_CONNECTIONS && isDisconnection(error));

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { describeHost, type HostPort } from '../../core/database-url.ts';
 import type { PostgresServer } from '../store.ts';
 import { clientConfig } from './client-config.ts';
-import { isUnreachable, mayBeStarting, NoPrimary, reasonOf } from './errors.ts';
+import { isServerUnreachable, mayBeStarting, NoPrimary, reasonOf } from './errors.ts';
 import { isRejectedByPooler, POOLER } from './pooler.ts';
 import type { Server } from './server.ts';
 
@@ -39,7 +39,7 @@ export async function openClient(
       failures.push(`${describeHost(host)} is a standby`);
       may_be_starting = true;
     } catch (error) {
-      if (!isUnreachable(error)) throw error;
+      if (!isServerUnreachable(error)) throw error;
       failures.push(`${describeHost(host)}: ${reasonOf(error)}`);
       may_be_starting ||= mayBeStarting(error);
     }

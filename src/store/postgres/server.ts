@@ -1,7 +1,7 @@
 /** A database's server as all connections of a store see it: which of its hosts is in use, and whether it answers. */
 import type { Logger } from '../../base/log.ts';
 import { type HostPort, parseDatabaseUrl } from '../../core/database-url.ts';
-import { isUnreachable, reasonOf } from './errors.ts';
+import { isServerUnreachable, reasonOf } from './errors.ts';
 import { limits } from './limits.ts';
 
 export class Server {
@@ -53,7 +53,7 @@ export class Server {
    * writes. Then it logs the beginning of the outage, and other connections try the host after `host`.
    */
   failed(error: unknown, host?: HostPort): boolean {
-    if (!isUnreachable(error)) return false;
+    if (!isServerUnreachable(error)) return false;
     if (host === this.host) this.#current = (this.#current + 1) % this.#hosts.length;
     if (this.#down_since_ms === null) {
       this.#down_since_ms = performance.now();

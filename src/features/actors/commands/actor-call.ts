@@ -101,7 +101,7 @@ export class PlaneCaller {
     try {
       return await this.#turns.run({ owner: call.method, resource: call.method }, () => this.#call(call));
     } catch (error) {
-      if (!isUnreachable(error)) throw error;
+      if (!isListenerUnreachable(error)) throw error;
       // The process that serves this command is unavailable, not an agent's node.
       throw new Problem(error.kind, 'actor_surface_unreachable', error.message);
     }
@@ -140,7 +140,7 @@ export class PlaneCaller {
       }
       throw refusal;
     } catch (error) {
-      if (isUnreachable(error)) shared.failed = true;
+      if (isListenerUnreachable(error)) shared.failed = true;
       throw error;
     } finally {
       shared.calls--;
@@ -219,7 +219,7 @@ async function callTarget(
   }
 }
 
-function isUnreachable(error: unknown): error is Problem {
+function isListenerUnreachable(error: unknown): error is Problem {
   return error instanceof Problem && error.code === problems.nodeUnreachable().code;
 }
 

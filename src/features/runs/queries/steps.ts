@@ -113,7 +113,11 @@ export function updateStep(tx: Tx, num: number, changes: Updateable<Tables['run_
 }
 
 /** Total size in bytes of the outputs of the other steps, as JSON. */
-export async function outputBytes(reader: Reader, run_num: number, except_key: string): Promise<number> {
+export async function otherOutputsBytes(
+  reader: Reader,
+  run_num: number,
+  except_key: string,
+): Promise<number> {
   const query = reader.sql
     .selectFrom('run_steps')
     .select(sql<number | null>`sum(octet_length(output))`.as('bytes'))
