@@ -1,7 +1,7 @@
 /** The reference of all commands, from the program that parses them. */
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
-import type { Context, Local } from '../../src/cli/context.ts';
+import type { Context, LocalOperations } from '../../src/cli/context.ts';
 import { exitCodes } from '../../src/cli/failure.ts';
 import { program } from '../../src/cli/main.ts';
 import { page, table } from './page.ts';
@@ -92,5 +92,5 @@ function helpOf(command: Command): string {
 function context(): Context {
   const stream = new PassThrough();
   const io = { env: {}, cwd: '/', home: '/', stdin: stream, stdout: stream, stderr: stream };
-  return { io: { ...io, signal: new AbortController().signal }, local: { version: '' } as Local };
+  return { io: { ...io, signal: new AbortController().signal }, local: { version: '' } as LocalOperations };
 }

@@ -1,6 +1,6 @@
 /**
  * Everything that a command may touch, passed as an argument: input, output and environment (so that tests can supply
- * their own), and the operations on the local machine (`Local`, implemented in `main/`).
+ * their own), and the operations on the local machine (`LocalOperations`, implemented in `main/`).
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Config, ConfigKey } from '../core/config.ts';
@@ -69,7 +69,7 @@ export interface Moved {
 }
 
 /** Operations on this machine's data directory that do not need the API. */
-export interface Local {
+export interface LocalOperations {
   version: string;
   /** The file that `svc init` writes without `--config`. */
   defaultConfigFile(): string;
@@ -91,5 +91,5 @@ export interface Local {
 
 export interface Context {
   io: Io;
-  local: Local;
+  local: LocalOperations;
 }

@@ -31,7 +31,7 @@ export const groups: readonly CommandGroup[] = [
   {
     heading: headings.machine,
     names: ['serve', 'init', 'stop', 'doctor', 'backup', 'restore', 'open'],
-    load: async () => (await import('./machine.ts')).addMachine,
+    load: async () => (await import('./local-commands.ts')).addLocalCommands,
   },
   {
     heading: headings.machine,

@@ -1,4 +1,4 @@
-/** Opens the core of a plane: the services that its features share, and the sessions of this machine. */
+/** Opens the core of a plane: the services that its features share, and the main node. */
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
@@ -27,12 +27,13 @@ import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
 import type { Cluster } from './cluster.ts';
+import { openConfiguredLog } from './configured-log.ts';
 import { removeAbandonedRestores } from './data-dir.ts';
 import { openDatabase } from './database.ts';
 import { registerDatabaseMetrics } from './database-metrics.ts';
-import { refuseLiveSessions } from './local-node.ts';
-import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
 import { registerDiskMetrics } from './machine-metrics.ts';
+import { type OpenedNode, openNode } from './open-node.ts';
+import { refuseLiveSessions } from './refuse-live-sessions.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 import type { StartContext } from './start.ts';
 
@@ -47,7 +48,7 @@ export interface PlaneContext extends StartContext {
 
 export interface OpenedCore {
   core: Core;
-  machine: Machine;
+  main_node: OpenedNode;
   secrets: Secrets;
   session_tokens: SessionTokens;
   /** Null unless this plane shares its database with others. */
@@ -101,7 +102,7 @@ export async function openCore(
   opened.push(() => feed.close());
   const runs_agents = config.get('server.local_node');
   const folders = () => mainFolders(settings, data_dir);
-  const machine = await openMachine(
+  const main_node = await openNode(
     {
       ...{ id: MAIN_NODE, runs_agents, config, data_dir, env, clock, log, roots },
       safe_paths: () => folders().safe_paths,
@@ -110,7 +111,7 @@ export async function openCore(
     },
     opened,
   );
-  if (!runs_agents) await refuseLiveSessions(store, machine.node);
+  if (!runs_agents) await refuseLiveSessions(store, main_node.node);
   let listening_url = '';
   const core: Core = {
     ...{ ...common, ...identity, config, settings, data_dir, key, events, feed, audit, actor_calls },
@@ -118,14 +119,14 @@ export async function openCore(
     outbox: new Outbox(common),
     timers: new Timers(common),
     idempotency: new IdempotencyKeys({ store, clock, key }),
-    nodes: nodeDirectory(machine.node, () => (runs_agents ? folders() : null), features),
+    nodes: nodeDirectory(main_node.node, () => (runs_agents ? folders() : null), features),
     ...openMetrics({ settings, store, data_dir, log }),
     session: features.session,
     extensions: features.extensions,
     listening_url: () => listening_url,
   };
   return {
-    ...{ core, machine, secrets, session_tokens, cluster },
+    ...{ core, main_node, secrets, session_tokens, cluster },
     setListeningUrl: (url) => {
       listening_url = url;
     },

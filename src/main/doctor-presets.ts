@@ -10,7 +10,7 @@ import { findUser } from '../node/confinement/run-as.ts';
 import { directExec } from '../node/processes/exec.ts';
 import { probe } from '../node/processes/program-probe.ts';
 import { binFolder, commonEnvironment } from '../node/sessions/environment.ts';
-import { configuredSandbox } from './machine.ts';
+import { configuredSandbox } from './open-node.ts';
 
 /** Uses the PATH of the person who runs the command, which may differ from that of the service. */
 export async function presetChecks(

@@ -24,7 +24,7 @@ import { databaseCheck } from './doctor-database.ts';
 import { linkChecks } from './doctor-link.ts';
 import { presetChecks } from './doctor-presets.ts';
 import { type Holder, holderOf } from './lock.ts';
-import { configuredSandbox, protectedPaths } from './machine.ts';
+import { configuredSandbox, protectedPaths } from './open-node.ts';
 import { portHolder } from './port-holder.ts';
 import { replaceablePath } from './run-as-paths.ts';
 import { findReadableKeys, findUnreachable } from './run-as-reach.ts';

@@ -26,7 +26,7 @@ export interface InternalGrpc {
 
 /** Throws a Problem if the configuration is not usable. */
 export async function openInternalGrpc(
-  { core, machine, session_tokens, cluster }: OpenedCore,
+  { core, main_node, session_tokens, cluster }: OpenedCore,
   opened: Closing,
 ): Promise<InternalGrpc> {
   const trust = await (cluster?.shareTrust(core.store, core.plane_id) ?? openTrust(core, opened));
@@ -36,7 +36,7 @@ export async function openInternalGrpc(
     actors.open(features.actorMethods());
     // Agents on nodes call through their node.
     if (!core.config.get('server.local_node')) return;
-    await openActors({ ...core, trust, actors, files: machine.actor_files }, opened);
+    await openActors({ ...core, trust, actors, files: main_node.actor_files }, opened);
   };
   return { trust, actors, listen };
 }

@@ -15,8 +15,9 @@ import { NodeTrust } from '../link/trust/node-trust.ts';
 import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
 import { type ActorBackend, actorRoutes } from '../server/actors/service.ts';
 import { announceActors } from './actor-address.ts';
-import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
+import { openConfiguredLog } from './configured-log.ts';
 import { NodeState } from './node-state.ts';
+import { type OpenedNode, openNode } from './open-node.ts';
 import { type StartContext, start } from './start.ts';
 
 export interface AgentNode {
@@ -49,11 +50,11 @@ async function open(
   { data_dir, opened }: StartContext,
 ): Promise<AgentNode> {
   const clock = systemClock;
-  const logFile = openConfiguredLog(config);
-  const { log } = logFile;
+  const log_file = openConfiguredLog(config);
+  const { log } = log_file;
   const id = config.get('server.node_id')!;
   const worktree_root = () => config.get('worktree.default_root');
-  const machine = await openMachine(
+  const local = await openNode(
     {
       runs_agents: true,
       id,
@@ -69,8 +70,8 @@ async function open(
     },
     opened,
   );
-  const { node, actor_files } = machine;
-  const warnings = [...config.warnings, ...machine.warnings];
+  const { node, actor_files } = local;
+  const warnings = [...config.warnings, ...local.warnings];
   const state = await NodeState.open(join(data_dir, 'node.json'), log);
   opened.push(() => state.close());
   const trust = await openTrust(config, { id, log, state });
@@ -80,7 +81,7 @@ async function open(
   }
   for (const warning of warnings) log.warn(warning);
 
-  const server = await openServer(config, { id, log, machine, trust, state });
+  const server = await openServer(config, { id, log, local, trust, state });
   opened.push(() => server.close());
   const address = parseAddress(config.get('internal_grpc.listen'))!;
   const announce = () =>
@@ -98,7 +99,7 @@ async function open(
     joinable: trust.joinable,
     warnings,
     log,
-    reopenLog: () => logFile.reopen(),
+    reopenLog: () => log_file.reopen(),
     close: async () => {
       for (const err of await opened.close()) log.error({ err }, 'a part of the node could not be closed');
       log.info('node stopped; agents keep running');
@@ -109,9 +110,9 @@ async function open(
 /** The gRPC listener for the plane, and for agents on this machine. */
 async function openServer(
   config: Config,
-  parts: { id: string; log: Logger; machine: Machine; trust: NodeTrust; state: NodeState },
+  parts: { id: string; log: Logger; local: OpenedNode; trust: NodeTrust; state: NodeState },
 ): Promise<NodeServer> {
-  const { log, machine, trust, state } = parts;
+  const { log, local, trust, state } = parts;
   /** The plane verifies every call. On a node, no certificate identifies an operator. */
   const passUp: ActorBackend['call'] = async ({ method, params, token }) => {
     if (token === null) throw problems.actorUnauthorized();
@@ -129,13 +130,13 @@ async function openServer(
       actorRoutes({ call: passUp, log })(router);
     },
     renewal: renewalHandlers({ trust, log }),
-    node: machine.node,
+    node: local.node,
     instance_id: randomUUID(),
     disk_id: state.disk_id,
     has_default_root: () => config.get('worktree.default_root') !== null,
     worktree_root_problem: async (root) => {
       try {
-        await machine.folders.checkRoot(root);
+        await local.folders.checkRoot(root);
         return null;
       } catch (error) {
         return (error as Error).message;

@@ -85,19 +85,19 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContex
   const { opened, data_dir, failed } = context;
   const features = new FeatureSet();
   const shared = await openCore(config, env, context, features);
-  const { core, machine, cluster } = shared;
+  const { core, main_node, cluster } = shared;
   const { log } = core;
   const warnings: string[] = [];
   const warn = (warning: string) => {
     warnings.push(warning);
     log.warn(warning);
   };
-  [...config.warnings, ...machine.warnings].forEach(warn);
+  [...config.warnings, ...main_node.warnings].forEach(warn);
 
   opened.push(() => features.close());
   const { accounts, tokens } = await openFeatures(shared, features, opened);
   await features.start();
-  const adopted = (await machine.node.health()).sessions_live;
+  const adopted = (await main_node.node.health()).sessions_live;
   const work_warnings = await startWork(core, features, opened);
   work_warnings.forEach(warn);
 
@@ -129,7 +129,7 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: PlaneContex
 
 /** Opens the features. Each uses the core and the features above it in this list. */
 async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Closing) {
-  const { core, machine, secrets } = shared;
+  const { core, main_node, secrets } = shared;
   const internal_grpc = core.config.get('internal_grpc.enabled')
     ? await (await import('./internal-grpc.ts')).openInternalGrpc(shared, opened)
     : null;
@@ -138,7 +138,7 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   features.add(openAudit(core));
   features.add(openSettingsRoutes(core));
   features.add(openPresets(core));
-  const agents = features.add(openAgents(core, machine.node, secrets));
+  const agents = features.add(openAgents(core, main_node.node, secrets));
   features.add(openWorktrees(agents.core));
   features.add(await openNodes(core, { agents, internal_grpc }));
   features.add(openCluster(core));

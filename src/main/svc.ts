@@ -35,8 +35,8 @@ process.exit(code);
 
 async function anyCommand(): Promise<(io: Io) => Promise<number>> {
   const { runCli } = await import('../cli/main.ts');
-  const { openLocal } = await import('./local.ts');
-  return (io) => runCli(argv, { io, local: openLocal(io) });
+  const { localOperations } = await import('./local-operations.ts');
+  return (io) => runCli(argv, { io, local: localOperations(io) });
 }
 
 async function demoAgent(): Promise<(io: Io) => Promise<number>> {

@@ -47,20 +47,13 @@ import { appendInput, isLastingFileError } from './sessions/stdin-journal.ts';
 import { StepFiles } from './sessions/step-files.ts';
 import { Supervisor } from './sessions/supervisor.ts';
 
-export type { LocalNodeOptions };
+export type { LocalNode, LocalNodeOptions };
 
 /** A start, from the request until its wrapper was started. */
 interface Starting {
   session: Promise<LocalSession>;
   /** Prevents the session if it does not exist yet. */
   cancel: AbortController;
-}
-
-export interface LocalNode extends Node {
-  /** The sessions on disk, after their files and processes have been examined. */
-  sessions(): Promise<SessionView[]>;
-  /** Stops watching. Agents and their helpers keep running. */
-  close(): Promise<void>;
 }
 
 /** Reads every session on disk, then resolves. Throws an Error if the machine lacks programs that sessions need. */
@@ -73,12 +66,12 @@ export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNod
   if (options.run_as && !(tools.setpriv && tools.chown))
     throw new Error('agents.run_as needs setpriv (util-linux)');
   const cgroups = options.cgroup === false ? null : await findCgroupParent();
-  const node = new MachineNode(options, root, tools, cgroups, readBootId());
+  const node = new LocalNode(options, root, tools, cgroups, readBootId());
   await node.adopt();
   return node;
 }
 
-class MachineNode implements LocalNode {
+class LocalNode implements Node {
   readonly id: string;
   readonly link: Link;
   readonly folders: Folders;
@@ -199,6 +192,7 @@ class MachineNode implements LocalNode {
     }
   }
 
+  /** Stops watching. Agents and their helpers keep running. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#adopter.close();
@@ -224,6 +218,7 @@ class MachineNode implements LocalNode {
     await within(limits.start_wait_ms, begun());
   }
 
+  /** The sessions on disk, after their files and processes have been examined. */
   async sessions(): Promise<SessionView[]> {
     const found = [...this.#sessions.values()];
     await Promise.all(found.map((session) => session.settled()));

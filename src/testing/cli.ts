@@ -1,6 +1,6 @@
 /** Runs CLI commands in this process, with a terminal or a pipe, for tests. */
 import { PassThrough } from 'node:stream';
-import type { Context, Io, Local } from '../cli/context.ts';
+import type { Context, Io, LocalOperations } from '../cli/context.ts';
 import { runCli } from '../cli/main.ts';
 import { configKeys } from '../core/config.ts';
 
@@ -21,7 +21,7 @@ export interface RunOptions {
   tty?: boolean;
   /** The width of the terminal. */
   columns?: number;
-  local?: Partial<Local>;
+  local?: Partial<LocalOperations>;
   signal?: AbortSignal;
   onStdout?: (text: string) => void;
   onStderr?: (text: string) => void;
@@ -68,7 +68,7 @@ export async function run(argv: string[], options: RunOptions): Promise<RunResul
 }
 
 /** A machine without a running service or a configuration. */
-function fakeLocal(home: string): Local {
+function fakeLocal(home: string): LocalOperations {
   const refuse = () => Promise.reject(new Error('not available in this test'));
   return {
     version: '0.0.0',

@@ -23,7 +23,7 @@ import { printable } from './terminal.ts';
 
 type Options = LocalOptions & { json?: boolean };
 
-export function addMachine(program: Command, context: Context): void {
+export function addLocalCommands(program: Command, context: Context): void {
   addServe(program, context);
   addInit(program, context);
   addStop(program, context);

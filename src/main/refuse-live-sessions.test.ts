@@ -7,12 +7,12 @@ import type { Store } from '../store/store.ts';
 import { addAgent, addSession } from '../store/testing.ts';
 import { openTestStore } from '../testing/test-store.ts';
 import { limits } from './limits.ts';
-import { refuseLiveSessions } from './local-node.ts';
+import { refuseLiveSessions } from './refuse-live-sessions.ts';
 
 let folder: string;
 let store: Store;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'svc-local-node-'));
+  folder = await mkdtemp(join(tmpdir(), 'svc-live-sessions-'));
   store = await openTestStore(folder);
 });
 afterEach(async () => {

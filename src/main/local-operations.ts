@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { version } from '../base/version.ts';
 import { xdgFolder } from '../base/xdg.ts';
-import type { Io, Local, LocalFlags, PlaneHolder } from '../cli/context.ts';
+import type { Io, LocalFlags, LocalOperations, PlaneHolder } from '../cli/context.ts';
 import { Problem } from '../core/problem.ts';
 
-export function openLocal(io: Io): Local {
+export function localOperations(io: Io): LocalOperations {
   const load = async ({ file, values }: LocalFlags) => {
     const { env, cwd, home } = io;
     const { loadConfig } = await import('./config.ts');

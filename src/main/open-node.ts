@@ -1,8 +1,6 @@
-/**
- * Sets up the sessions and processes of this machine from the configuration, for a plane's main node or for a remote node.
- */
+/** Opens the node of this machine as the configuration says: a plane's main node, or a remote node. */
 import type { Clock } from '../base/clock.ts';
-import { type LogFile, type Logger, openLog } from '../base/log.ts';
+import type { Logger } from '../base/log.ts';
 import type { Config } from '../core/config.ts';
 import { invalid } from '../core/problem.ts';
 import { openAgentFolder } from '../node/confinement/agent-folder.ts';
@@ -21,9 +19,9 @@ import { type ProtectedPaths, replaceablePath } from './run-as-paths.ts';
 import { findReadableKeys, findUnreachable } from './run-as-reach.ts';
 import { hiddenPaths, sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
-export interface MachineOptions {
+export interface OpenNodeOptions {
   id: string;
-  /** False: the machine only keeps sessions that have ended. Nothing that only running agents need is checked. */
+  /** False: the node only keeps sessions that have ended. Nothing that only running agents need is checked. */
   runs_agents: boolean;
   config: Config;
   data_dir: string;
@@ -39,7 +37,7 @@ export interface MachineOptions {
   roots: WorktreeRoots;
 }
 
-export interface Machine {
+export interface OpenedNode {
   node: LocalNode;
   folders: LocalFolders;
   /** Null: agents cannot call the plane. */
@@ -48,8 +46,8 @@ export interface Machine {
   warnings: string[];
 }
 
-/** Opens the node of this machine. Adds everything that must be closed to `opened`. Throws `invalid_config`. */
-export async function openMachine(options: MachineOptions, opened: Closing): Promise<Machine> {
+/** Adds everything that must be closed to `opened`. Throws `invalid_config`. */
+export async function openNode(options: OpenNodeOptions, opened: Closing): Promise<OpenedNode> {
   const { id, runs_agents, config, data_dir, env, clock, log, worktree_root, roots } = options;
   const launcher = new Launcher();
   opened.push(() => launcher.close());
@@ -110,7 +108,7 @@ export async function openMachine(options: MachineOptions, opened: Closing): Pro
 
 /** Returns warnings about the user that agents run as. Throws `invalid_config`. */
 async function checkRunAs(
-  { config, env, log, worktree_root }: MachineOptions,
+  { config, env, log, worktree_root }: OpenNodeOptions,
   launcher: Launcher,
   run_as: RunAs | null,
 ): Promise<string[]> {
@@ -133,7 +131,7 @@ async function checkRunAs(
 
 /** Returns warnings about the sandbox. Throws `invalid_config`. */
 async function checkSandbox(
-  { config, data_dir, env, roots, safe_paths, repo_roots, worktree_root }: MachineOptions,
+  { config, data_dir, env, roots, safe_paths, repo_roots, worktree_root }: OpenNodeOptions,
   sandbox: Sandbox,
   run_as: RunAs | null,
 ): Promise<string[]> {
@@ -175,7 +173,7 @@ export function protectedPaths(config: Config, env: NodeJS.ProcessEnv): Protecte
 /** Null: agents run without a sandbox. */
 function sandboxOf(
   config: Config,
-  options: Pick<MachineOptions, 'data_dir' | 'env' | 'safe_paths' | 'repo_roots'> & {
+  options: Pick<OpenNodeOptions, 'data_dir' | 'env' | 'safe_paths' | 'repo_roots'> & {
     exec: Exec;
     run_as: RunAs | null;
     worktree_roots(): Promise<readonly string[]>;
@@ -206,16 +204,4 @@ export function configuredSandbox(
     repo_roots: () => config.get('worktree.repo_roots'),
     worktree_roots: async () => [config.get('worktree.default_root') ?? []].flat(),
   });
-}
-
-export function openConfiguredLog(config: Config): LogFile {
-  const output = config.get('logging.output');
-  try {
-    const brief = output === null && process.stderr.isTTY === true;
-    const [level, format] = [config.get('logging.level'), config.get('logging.format')];
-    return openLog({ level, format, output, brief });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw invalid(`logging.output ${output} cannot be opened: ${code ?? message}`, 'invalid_config');
-  }
 }
