@@ -68,7 +68,8 @@ function errorHeaders(problem: Problem | undefined): Record<string, string> {
   if (AMBIGUOUS_HOST_CODES.has(problem.code)) headers.connection = 'close';
   if (problem.pending !== undefined) headers['x-pending'] = problem.pending;
   if (problem.tries_left !== undefined) headers['x-tries-left'] = String(problem.tries_left);
-  const retry_after_s = problem.retry_after_s ?? (problem.kind === 'rate_limited' ? RETRY_AFTER_S : undefined);
+  const retry_after_s =
+    problem.retry_after_s ?? (problem.kind === 'rate_limited' ? RETRY_AFTER_S : undefined);
   if (retry_after_s !== undefined) headers['retry-after'] = String(retry_after_s);
   const allowed = pathsHeader(problem.allowed_paths ?? []);
   if (allowed !== '') headers['x-allowed-paths'] = allowed;
