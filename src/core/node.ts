@@ -141,7 +141,7 @@ export interface SessionEnd {
   ended_at_ms: number;
 }
 
-/** An event in the life of a session. `number` counts from 1 per session; the plane keeps a cursor. */
+/** A report about a session; not a fact of `work/facts.ts`. `number` counts from 1 per session; the plane keeps a cursor. */
 export interface SessionFact {
   session_id: string;
   number: number;

@@ -51,7 +51,7 @@ export const limits = {
   ingest_buffers_max: 8,
   /** Sessions that are read at the same time. */
   ingest_sessions_max: 100_000,
-  /** Facts of a session that are waiting for its output. */
+  /** Session facts that wait for the output of their session. */
   ingest_facts_max: 2_000,
   /** First delay before reading again after an error. */
   ingest_retry_ms: 100,

@@ -41,7 +41,7 @@ export const limits = {
   link_text_chars_max: 4 * KIB,
   /** Details of a warning. */
   link_details_max: 16,
-  /** Facts that wait to be sent to the plane. */
+  /** Session facts that wait to be sent to the plane. */
   link_facts_waiting_max: 10_000,
   /** Actor calls through one node at the same time. */
   link_upcalls_max: 1_000,

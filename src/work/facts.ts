@@ -9,9 +9,9 @@
  * with them again.
  *
  * A program reads only the kinds that it knows, and moves only its own cursors. A fact is deleted once every cursor of its kind has
- * passed it, and no timer is set for it or for an earlier one with the same ref. So an older program leaves kinds and consumers that it does not know to the newer program
- * that does. That one handles them when it starts, before facts that were recorded later, but after those that the older
- * program has already handled. What no program claims is deleted after `limits.unknown_facts_kept_ms`.
+ * passed it, and no timer is set for it or for an earlier one with the same ref. So an older program leaves unknown kinds and
+ * consumers alone. The newer program handles their facts when it starts: before facts that were recorded later, after those
+ * that the older program has handled. What no program claims is deleted after `limits.unknown_facts_kept_ms`.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';

@@ -1,6 +1,6 @@
 /**
- * Applies what nodes report about sessions. Each fact is handled in one transaction that changes the session, its agent and
- * the log together, and moves the session's fact cursor. Ingest passes facts in order, and the end after the last byte.
+ * Applies what nodes report about sessions. Each session fact is handled in one transaction that changes the session, its
+ * agent and the log together, and moves the session's fact cursor. Ingest passes them in order, and the end after the last byte.
  */
 
 import type { Link, SessionEnd, SessionFact } from '../../core/node.ts';
@@ -54,7 +54,7 @@ export class Reconciler {
   }
 
   /**
-   * Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. The end
+   * Applies a session fact. Idempotent: those up to the committed one are ignored, like those of a session that has ended. The end
    * counts whatever its number, because the node's disk may have lost facts that are committed here.
    */
   async reconcile(session_id: string, fact: SessionFact): Promise<void> {

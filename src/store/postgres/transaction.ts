@@ -176,7 +176,7 @@ abstract class Writing extends ReadTransaction implements Tx {
   }
 
   queue<Row>(query: Compilable<Row>, use?: (rows: Row[]) => void): void {
-    // Whoever calls it after the end hears of it, and not only the transaction.
+    // Throws to the caller too, not only to the transaction.
     this.checkOpen();
     const { sql, parameters } = query.compile();
     const answer = this.send(sql, parameters);
