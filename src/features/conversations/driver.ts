@@ -12,14 +12,13 @@ import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import {
   cancelElicitations,
   completeElicitations,
-  deleteOldElicitations,
+  elicitationRequests,
   openElicitation,
-  withdrawElicitations,
 } from '../elicitations/rows.ts';
 import { limits as reviewLimits } from '../reviews/limits.ts';
 import { pendingReviews } from '../reviews/queries.ts';
 import type { ReviewRouting } from '../reviews/routing.ts';
-import { closeReview, deleteOldReviews, openReview, withdrawReviews } from '../reviews/rows.ts';
+import { closeReview, openReview, reviewRequests } from '../reviews/rows.ts';
 import { limits } from './limits.ts';
 import { applyPermissionMode, isApplying, isPermissionMode } from './permission-mode.ts';
 import { findPrompt, nextPrompt, updatePrompt } from './queries.ts';
@@ -146,8 +145,8 @@ const reactions: Reactions = {
   withdrawn: async (transaction, { id, requests }) => {
     // While an agent is being stopped, nothing is pending, and what is not delivered is recorded at its end.
     if (!transaction.is_stopping) {
-      await withdrawReviews(transaction, id);
-      await withdrawElicitations(transaction, id);
+      await reviewRequests.withdraw(transaction, id);
+      await elicitationRequests.withdraw(transaction, id);
     }
     for (const request of requests) transaction.respond(request.id, { error: rpcErrors.requestCancelled });
   },
@@ -166,8 +165,8 @@ export async function react(
   await reaction(transaction, event as never, options);
   // After requests of any kind, because an agent chooses in which order it sends them.
   if ('request' in event && event.request.number % reviewLimits.requests_per_cleanup === 0) {
-    await deleteOldReviews(transaction.tx, transaction.agent.num);
-    await deleteOldElicitations(transaction.tx, transaction.agent.num);
+    await reviewRequests.deleteOld(transaction.tx, transaction.agent.num);
+    await elicitationRequests.deleteOld(transaction.tx, transaction.agent.num);
   }
 }
 

@@ -14,8 +14,8 @@ import type { AgentCore } from '../agents/core.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { findAgent, findSession, updateAgent } from '../agents/queries/agents.ts';
 import { hasPendingElicitation } from '../elicitations/queries.ts';
-import { abandonElicitations } from '../elicitations/rows.ts';
-import { abandonReviews } from '../reviews/rows.ts';
+import { elicitationRequests } from '../elicitations/rows.ts';
+import { reviewRequests } from '../reviews/rows.ts';
 import {
   type DriverOptions,
   endTurn,
@@ -160,8 +160,8 @@ export class Conversations {
     await timers.clear(tx, 'turn_cancel', session_id);
     const unanswered = (await loadAcpState(tx, session.num)).asked.map(({ id }) => id);
     tx.afterCommit(() => this.#options.onNoResponse(unanswered));
-    await abandonReviews(this.#core, tx, agent.num, session.num);
-    await abandonElicitations(this.#core, tx, agent.num, session.num);
+    await reviewRequests.abandon(this.#core, tx, agent.num, session.num);
+    await elicitationRequests.abandon(this.#core, tx, agent.num, session.num);
     for (const prompt of await sentPrompts(tx, agent.num, session.num)) {
       await updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#core.clock.now() });
       const message = 'the agent ended during a turn: the outcome of the prompt is not known';

@@ -61,14 +61,6 @@ export function listElicitations(reader: Reader, filter: ElicitationFilter): Pro
   return reader.all(query);
 }
 
-const pending = preparedQuery((sql, agent_num: number, session_num: number) =>
-  elicitationQuery(sql)
-    .where('elicitations.agent_num', '=', agent_num)
-    .where('elicitations.session_num', '=', session_num)
-    .where('elicitations.status', '=', 'pending')
-    .orderBy('elicitations.num'),
-);
-
 const onePending = preparedQuery((sql, agent_num: number, session_num: number) =>
   sql
     .selectFrom('elicitations')
@@ -88,29 +80,21 @@ export async function hasPendingElicitation(
   return (await reader.get(onePending(reader, agent_num, session_num))) !== undefined;
 }
 
-/** The pending elicitations of a session, oldest first. */
+/** Pending elicitations of one session, oldest first. `request_id`: only those of the request, whose id is JSON. */
 export function pendingElicitations(
   reader: Reader,
   agent_num: number,
   session_num: number,
+  request_id?: string,
 ): Promise<ElicitationRow[]> {
-  return reader.all(pending(reader, agent_num, session_num));
-}
-
-/** Deletes the agent's elicitations that ended without an answer of anyone, except for the newest `keep`. */
-export async function deleteUnansweredElicitations(tx: Tx, agent_num: number, keep: number): Promise<void> {
-  const unanswered = tx.sql
-    .selectFrom('elicitations')
-    .select('num')
-    .where('agent_num', '=', agent_num)
-    .where('status', 'in', ['cancelled', 'expired'])
-    .where('answered_by', 'is', null)
-    .where(({ or, eb }) => or([eb('delivery', 'is', null), eb('delivery', '<>', 'queued')]));
-  const newest = await tx.get(unanswered.orderBy('num', 'desc').limit(1).offset(keep));
-  if (!newest) return;
-  await tx.run(
-    tx.sql.deleteFrom('elicitations').where('num', 'in', unanswered.where('num', '<=', newest.num)),
-  );
+  let query = elicitationQuery(reader.sql)
+    .where('elicitations.agent_num', '=', agent_num)
+    .where('elicitations.session_num', '=', session_num)
+    // A literal, because the partial index of pending elicitations covers only this.
+    .where('elicitations.status', '=', sqlText.lit('pending'))
+    .orderBy('elicitations.num');
+  if (request_id !== undefined) query = query.where('elicitations.request_id', '=', request_id);
+  return reader.all(query);
 }
 
 /** Answers of one session that are not delivered yet. */

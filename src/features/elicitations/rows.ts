@@ -1,16 +1,15 @@
 /**
- * Opens, completes and withdraws an agent's elicitations. There is one row per request, written before anyone sees the
+ * Opens, completes and ends an agent's elicitations. There is one row per request, written before anyone sees the
  * request.
  */
 import type { Elicitation, Form } from '../../acp/elicitation.ts';
-import type { RequestId } from '../../acp/message.ts';
 import type { ReceivedRequest } from '../../acp/state.ts';
+import { problems } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
-import { limits } from '../reviews/limits.ts';
+import { AgentRequests } from '../reviews/agent-requests.ts';
 import {
-  deleteUnansweredElicitations,
   type ElicitationRow,
   findElicitation,
   incompleteElicitations,
@@ -20,6 +19,20 @@ import {
   toElicitation,
   updateElicitation,
 } from './queries.ts';
+
+export const elicitationRequests = new AgentRequests<ElicitationRow>({
+  name: 'elicitation',
+  table: 'elicitations',
+  notFound: problems.elicitationNotFound,
+  undeliverable_event: 'elicitation_undeliverable',
+  answerOf: ({ status }) => ({ status }),
+  find: findElicitation,
+  pending: pendingElicitations,
+  queued: queuedElicitations,
+  update: updateElicitation,
+  cancel: (core, tx, row) => closeElicitation(core, tx, row, { status: 'cancelled' }),
+  publish: publishElicitation,
+});
 
 /** `timeout_ms`: null means no limit. */
 export async function openElicitation(
@@ -81,21 +94,6 @@ export async function completeElicitations(
   }
 }
 
-/** Handles a withdrawal by the agent, even if an answer has not reached it yet. See `withdrawReviews`. */
-export async function withdrawElicitations(transaction: AcpTransaction, id: RequestId): Promise<void> {
-  const { tx, agent, session, core } = transaction;
-  const request_id = JSON.stringify(id);
-  for (const row of await pendingElicitations(tx, agent.num, session.num)) {
-    if (row.request_id === request_id) await closeElicitation(core, tx, row, { status: 'cancelled' });
-  }
-  for (const row of await queuedElicitations(tx, session.num)) {
-    if (row.request_id !== request_id) continue;
-    transaction.error(...undeliverable(row));
-    await markUndeliverable(core, tx, row, 'the agent withdrew the request');
-  }
-  transaction.publishAtEnd();
-}
-
 /** Answers all pending elicitations with `cancel`. `by`: the person's display name; null for the service. */
 export async function cancelElicitations(transaction: AcpTransaction, by: string | null): Promise<void> {
   const { tx, agent, session, core } = transaction;
@@ -105,28 +103,6 @@ export async function cancelElicitations(transaction: AcpTransaction, by: string
     await closeElicitation(core, tx, row, { status: 'cancelled', answered_by: by });
     transaction.publishAtEnd();
   }
-}
-
-/** Closes all elicitations of a session that has ended, because nothing waits for their answers any longer. */
-export async function abandonElicitations(
-  core: AgentCore,
-  tx: Tx,
-  agent_num: number,
-  session_num: number,
-): Promise<void> {
-  for (const row of await pendingElicitations(tx, agent_num, session_num)) {
-    await closeElicitation(core, tx, row, { status: 'cancelled' });
-  }
-  await deleteOldElicitations(tx, agent_num);
-  for (const row of await queuedElicitations(tx, session_num)) {
-    await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
-    await markUndeliverable(core, tx, row, 'the agent ended');
-  }
-}
-
-/** Deletes all but the newest that ended without an answer. */
-export function deleteOldElicitations(tx: Tx, agent_num: number): Promise<void> {
-  return deleteUnansweredElicitations(tx, agent_num, limits.unanswered_requests_max);
 }
 
 /** Ends an elicitation in the caller's transaction and publishes it. */
@@ -147,23 +123,4 @@ export async function publishElicitation(core: AgentCore, tx: Tx, id: string): P
   const row = (await findElicitation(tx, id))!;
   const record = { ...toElicitation(row) };
   await core.feed.append(tx, 'elicitation', row.owner_id, record, row.team_num, row.agent_id);
-}
-
-function undeliverable(row: ElicitationRow): [code: string, error: string, details: object] {
-  const by = row.answered_by === null ? '' : ` of ${row.answered_by}`;
-  const details = { elicitation_id: row.id };
-  return ['elicitation_undeliverable', `the answer${by} did not reach the agent`, details];
-}
-
-async function markUndeliverable(core: AgentCore, tx: Tx, row: ElicitationRow, why: string): Promise<void> {
-  await updateElicitation(tx, row.num, { delivery: 'undeliverable' });
-  await core.audit.record(tx, {
-    event: 'elicitation_undeliverable',
-    level: 'warn',
-    agent_id: row.agent_id,
-    user_id: null,
-    ip: null,
-    details: { elicitation_id: row.id, answered_by: row.answered_by, status: row.status, why },
-  });
-  await publishElicitation(core, tx, row.id);
 }

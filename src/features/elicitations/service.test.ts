@@ -278,6 +278,16 @@ test('an answer to a request that the agent withdrew is undeliverable', async ()
   await fixture.expectSameState(id);
 });
 
+test('a withdrawal ends only the elicitation with that id', async () => {
+  const { acp } = await prompted();
+  elicit(acp, 1);
+  elicit(acp, 2);
+  const [one, two] = await elicitations(2);
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
+  await vi.waitFor(async () => expect((await get(one!.id)).status).toBe('cancelled'), SOON);
+  expect((await get(two!.id)).status).toBe('pending');
+});
+
 test('an agent that ends leaves no pending elicitations', async () => {
   const { id, acp } = await prompted();
   elicit(acp, 1);

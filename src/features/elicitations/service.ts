@@ -5,27 +5,24 @@
  */
 import { failpoint } from '../../base/failpoint.ts';
 import type { Page, PageRequest } from '../../core/page.ts';
-import { type Action, authorize, viewOf } from '../../core/policy.ts';
+import { authorize, viewOf } from '../../core/policy.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
-import { reviewResource } from '../../store/resources.ts';
-import type { Reader, Tx } from '../../store/store.ts';
+import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
-import { markDelivered, pageOfRequests } from '../reviews/agent-requests.ts';
+import { pageOfRequests } from '../reviews/agent-requests.ts';
 import { checkedContent } from './content.ts';
 import {
   type ElicitationRow,
   findElicitation,
   listElicitations,
   parseForm,
-  queuedElicitations,
   toElicitation,
-  updateElicitation,
 } from './queries.ts';
-import { closeElicitation, publishElicitation } from './rows.ts';
+import { closeElicitation, elicitationRequests } from './rows.ts';
 import { type Elicitation, type ElicitationAction, type ElicitationStatus, statusOf } from './rules.ts';
 
 export interface ElicitationAnswer {
@@ -57,7 +54,7 @@ export class Elicitations {
   /** Throws a 404, also for an elicitation that the caller may not see. */
   get(caller: Caller, elicitation_id: string): Promise<Elicitation> {
     return this.#core.store.read(async (reader) =>
-      toElicitation(await mustFind(reader, caller, 'review.read', elicitation_id)),
+      toElicitation(await elicitationRequests.mustFind(reader, caller, 'review.read', elicitation_id)),
     );
   }
 
@@ -73,7 +70,7 @@ export class Elicitations {
   ): Promise<Elicitation> {
     const { store, idempotency } = this.#core;
     const answered = await store.write(async (tx) => {
-      const row = await mustFind(tx, caller, 'review.answer', elicitation_id);
+      const row = await elicitationRequests.mustFind(tx, caller, 'review.answer', elicitation_id);
       const elicitation = await this.#answer(tx, row, caller, answer);
       if (idempotency_key !== null) {
         const rest = { status: 200, location: null, body: elicitation };
@@ -134,13 +131,7 @@ export class Elicitations {
 
   /** Marks answers as delivered when this many bytes of the session's stdin have been written. */
   written(session_id: string, length: number): Promise<void> {
-    return markDelivered(this.#core, session_id, length, {
-      queued: queuedElicitations,
-      mark: async (tx, row) => {
-        await updateElicitation(tx, row.num, { delivery: 'written' });
-        await publishElicitation(this.#core, tx, row.id);
-      },
-    });
+    return elicitationRequests.markDelivered(this.#core, session_id, length);
   }
 
   timers(): Pick<TimerHandlers, 'elicitation_deadline'> {
@@ -160,18 +151,6 @@ export class Elicitations {
       },
     };
   }
-}
-
-async function mustFind(
-  reader: Reader,
-  caller: Caller,
-  action: Action,
-  elicitation_id: string,
-): Promise<ElicitationRow> {
-  const row = await findElicitation(reader, elicitation_id);
-  if (!row) throw problems.elicitationNotFound();
-  authorize(caller, action, await reviewResource(reader, row), problems.elicitationNotFound);
-  return row;
 }
 
 /** Null if the answer has no content. */

@@ -118,10 +118,15 @@ export async function pendingToolCallChars(
   return (await reader.all(lengths)).reduce((sum, { chars }) => sum + chars, 0);
 }
 
-/** Deletes the agent's reviews that ended without an answer of anyone, except for the newest `keep`. */
-export async function deleteUnansweredReviews(tx: Tx, agent_num: number, keep: number): Promise<void> {
+/** Deletes the agent's requests that ended without an answer of anyone, except for the newest `keep`. */
+export async function deleteUnansweredRequests(
+  tx: Tx,
+  table: 'reviews' | 'elicitations',
+  agent_num: number,
+  keep: number,
+): Promise<void> {
   const unanswered = tx.sql
-    .selectFrom('reviews')
+    .selectFrom(table)
     .select('num')
     .where('agent_num', '=', agent_num)
     .where('status', 'in', ['cancelled', 'expired'])
@@ -129,7 +134,7 @@ export async function deleteUnansweredReviews(tx: Tx, agent_num: number, keep: n
     .where(({ or, eb }) => or([eb('delivery', 'is', null), eb('delivery', '<>', 'queued')]));
   const newest = await tx.get(unanswered.orderBy('num', 'desc').limit(1).offset(keep));
   if (!newest) return;
-  await tx.run(tx.sql.deleteFrom('reviews').where('num', 'in', unanswered.where('num', '<=', newest.num)));
+  await tx.run(tx.sql.deleteFrom(table).where('num', 'in', unanswered.where('num', '<=', newest.num)));
 }
 
 /** Answers of one session that are not delivered yet. */

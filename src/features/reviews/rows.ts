@@ -1,14 +1,14 @@
 /** Creates and ends an agent's reviews. There is one row per request, written before anyone sees the request. */
-import type { RequestId } from '../../acp/message.ts';
 import { type Permission, shortenToolCall } from '../../acp/permission.ts';
 import type { ReceivedRequest } from '../../acp/state.ts';
 import type { Requester } from '../../acp/subagents.ts';
+import { problems } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
+import { AgentRequests } from './agent-requests.ts';
 import { limits } from './limits.ts';
 import {
-  deleteUnansweredReviews,
   findReview,
   insertReview,
   pendingReviews,
@@ -19,6 +19,20 @@ import {
   updateReview,
 } from './queries.ts';
 import { awaitLeader, firstRoute, type ReviewRouting } from './routing.ts';
+
+export const reviewRequests = new AgentRequests<ReviewRow>({
+  name: 'review',
+  table: 'reviews',
+  notFound: problems.reviewNotFound,
+  undeliverable_event: 'permission_undeliverable',
+  answerOf: ({ option_id }) => ({ option_id }),
+  find: findReview,
+  pending: pendingReviews,
+  queued: queuedReviews,
+  update: updateReview,
+  cancel: (core, tx, row) => closeUnanswered(core, tx, row, { status: 'cancelled' }),
+  publish: publishReview,
+});
 
 /** Stores and publishes a review, and routes it. `timeout_ms`: until it expires; null: it does not. */
 export async function openReview(
@@ -74,41 +88,6 @@ function shortened(tool_call: Permission['tool_call']): string {
 }
 
 /**
- * Handles a withdrawal by the agent: ends the review if it is pending or its answer has not been delivered. A request is
- * only identified by its id, so an agent that has used an id twice withdraws both requests.
- */
-export async function withdrawReviews(transaction: AcpTransaction, id: RequestId): Promise<void> {
-  const { tx, agent, session, core } = transaction;
-  const request_id = JSON.stringify(id);
-  for (const row of await pendingReviews(tx, agent.num, session.num, request_id)) {
-    await closeUnanswered(core, tx, row, { status: 'cancelled' });
-  }
-  for (const row of await queuedReviews(tx, session.num)) {
-    if (row.request_id !== request_id) continue;
-    transaction.error(...undeliverable(row));
-    await markUndeliverable(core, tx, row, 'the agent withdrew the request');
-  }
-  transaction.publishAtEnd();
-}
-
-/** Closes all reviews of a session that has ended, because nothing waits for their answers any longer. */
-export async function abandonReviews(
-  core: AgentCore,
-  tx: Tx,
-  agent_num: number,
-  session_num: number,
-): Promise<void> {
-  for (const row of await pendingReviews(tx, agent_num, session_num)) {
-    await closeUnanswered(core, tx, row, { status: 'cancelled' });
-  }
-  await deleteOldReviews(tx, agent_num);
-  for (const row of await queuedReviews(tx, session_num)) {
-    await core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
-    await markUndeliverable(core, tx, row, 'the agent ended');
-  }
-}
-
-/**
  * Ends a review that nobody answered. Nobody has to decide any more, so it no longer needs all of the tool call. See
  * `closeReview`.
  */
@@ -122,11 +101,6 @@ export async function closeUnanswered(
   const is_long = tool_call.length > limits.short_tool_call_chars_max;
   const short = is_long && { tool_call: shortened(JSON.parse(tool_call)) };
   await closeReview(core, tx, row, { ...changes, ...short });
-}
-
-/** Deletes all but the newest that ended without an answer. */
-export function deleteOldReviews(tx: Tx, agent_num: number): Promise<void> {
-  return deleteUnansweredReviews(tx, agent_num, limits.unanswered_requests_max);
 }
 
 /** Ends a review in the caller's transaction, and publishes it. */
@@ -147,22 +121,4 @@ export async function closeReview(
 export async function publishReview(core: AgentCore, tx: Tx, id: string): Promise<void> {
   const row = (await findReview(tx, id))!;
   await core.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num, row.agent_id);
-}
-
-function undeliverable(row: ReviewRow): [code: string, error: string, details: object] {
-  const by = row.answered_by === null ? '' : ` of ${row.answered_by}`;
-  return ['review_undeliverable', `the answer${by} did not reach the agent`, { review_id: row.id }];
-}
-
-async function markUndeliverable(core: AgentCore, tx: Tx, row: ReviewRow, why: string): Promise<void> {
-  await updateReview(tx, row.num, { delivery: 'undeliverable' });
-  await core.audit.record(tx, {
-    event: 'permission_undeliverable',
-    level: 'warn',
-    agent_id: row.agent_id,
-    user_id: null,
-    ip: null,
-    details: { review_id: row.id, answered_by: row.answered_by, option_id: row.option_id, why },
-  });
-  await publishReview(core, tx, row.id);
 }

@@ -19,10 +19,10 @@ import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
 import { BY_OPERATOR } from '../audit/rules/audit.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
-import { markDelivered, pageOfRequests } from './agent-requests.ts';
-import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
+import { pageOfRequests } from './agent-requests.ts';
+import { findReview, listReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
 import { awaitLeader, canAnswer, getRole, passToHumans, type ReviewRouting } from './routing.ts';
-import { closeReview, closeUnanswered, publishReview } from './rows.ts';
+import { closeReview, closeUnanswered, publishReview, reviewRequests } from './rows.ts';
 import {
   assertMayDecide,
   type Decision,
@@ -96,7 +96,7 @@ export class Reviews {
   /** Throws a 404, also for a review that the caller may not see. */
   get(caller: Caller, review_id: string): Promise<Review> {
     return this.#core.store.read(async (reader) =>
-      toReview(await mustFind(reader, caller, 'review.read', review_id)),
+      toReview(await reviewRequests.mustFind(reader, caller, 'review.read', review_id)),
     );
   }
 
@@ -113,7 +113,7 @@ export class Reviews {
   ): Promise<Review> {
     const { store, idempotency, extensions } = this.#core;
     const answered = await store.write(async (tx) => {
-      const row = await mustFind(tx, caller, ANSWER, review_id);
+      const row = await reviewRequests.mustFind(tx, caller, ANSWER, review_id);
       const { username: name, user_id, ip, token_id } = caller;
       const review = await this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
       if (message !== undefined) await extensions.promptAgent(tx, caller, row.agent_id, message);
@@ -137,7 +137,7 @@ export class Reviews {
   route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
     const { store } = this.#core;
     return store.write(async (tx) => {
-      const row = await mustFind(tx, caller, ANSWER, review_id);
+      const row = await reviewRequests.mustFind(tx, caller, ANSWER, review_id);
       return this.#route(tx, row, caller, to_actor_id);
     });
   }
@@ -263,13 +263,7 @@ export class Reviews {
 
   /** Marks answers as delivered when this many bytes of the session's stdin have been written. */
   written(session_id: string, length: number): Promise<void> {
-    return markDelivered(this.#core, session_id, length, {
-      queued: queuedReviews,
-      mark: async (tx, row) => {
-        await updateReview(tx, row.num, { delivery: 'written' });
-        await publishReview(this.#core, tx, row.id);
-      },
-    });
+    return reviewRequests.markDelivered(this.#core, session_id, length);
   }
 
   timers(): Pick<TimerHandlers, 'review_deadline' | 'review_to_humans'> {
@@ -296,18 +290,6 @@ export class Reviews {
       },
     };
   }
-}
-
-async function mustFind(
-  reader: Reader,
-  caller: Caller,
-  action: Action,
-  review_id: string,
-): Promise<ReviewRow> {
-  const row = await findReview(reader, review_id);
-  if (!row) throw problems.reviewNotFound();
-  authorize(caller, action, await reviewResource(reader, row), problems.reviewNotFound);
-  return row;
 }
 
 function isWithin(row: ReviewRow, { team_num, run_num }: MemberAnswerer): boolean {
