@@ -3,24 +3,12 @@
  * takes half the time that loading a thousand takes. `--if-needed`: only if something changed. A service that runs from the
  * folder meanwhile can still load its files: those of earlier builds stay for a week.
  */
-import { createHash } from 'node:crypto';
-import {
-  glob,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import http from 'node:http';
-import { join, sep } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { join } from 'node:path';
 import type { Plugin } from 'rolldown';
 import { bundledName } from '../src/base/program-files.ts';
+import { buildOnce } from './build-once.ts';
 import { root } from './run.ts';
 
 /** What runs in a process or thread of its own: `svc`, and what `entryPoint` names. */
@@ -31,65 +19,29 @@ const ENTRY_POINTS = [
   'node/processes/launcher',
   'store/worker',
 ];
-const INPUTS = ['src/**/*.ts', 'package-lock.json', 'scripts/build-program.ts'];
-const NOT_INPUTS = /\.test\.ts$|^src\/(testing|web)\//;
 const KEEP_MS = 7 * 24 * 60 * 60 * 1000;
-const WAIT_MS = 300_000;
 const PLAIN_HTTP = '\0plain-http';
 
-const dist = join(root, 'dist');
-const program = join(dist, 'program');
-/** A hash of the inputs; absent while files are being replaced. `bin/svc` compares its time with those of the sources. */
-const STAMP = '.stamp';
-
-async function main(if_needed: boolean): Promise<void> {
-  const needed = async () => !if_needed || !(await fits());
-  if (!(await needed())) return;
-  const tools = await import('rolldown').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    console.error('the program cannot be bundled: its tools are not installed (npm ci, without --omit=dev)');
-    process.exit(1);
+async function bundle({ rolldown }: typeof import('rolldown'), folder: string): Promise<void> {
+  const bundle = await rolldown({
+    input: Object.fromEntries(ENTRY_POINTS.map((path) => [bundledName(path), join(root, `src/${path}.ts`)])),
+    cwd: root,
+    platform: 'node',
+    plugins: [plainHttp],
+    logLevel: 'warn',
   });
-  await mkdir(dist, { recursive: true });
-  const lock = waitForTurn();
-  try {
-    if (await needed()) await build(tools.rolldown);
-  } finally {
-    lock.close();
-  }
-}
-
-async function build(rolldown: typeof import('rolldown').rolldown): Promise<void> {
-  const started = performance.now();
-  const stamp = await inputs();
-  const fresh = await mkdtemp(join(dist, '.program-'));
-  try {
-    const bundle = await rolldown({
-      input: Object.fromEntries(
-        ENTRY_POINTS.map((path) => [bundledName(path), join(root, `src/${path}.ts`)]),
-      ),
-      cwd: root,
-      platform: 'node',
-      plugins: [plainHttp],
-      logLevel: 'warn',
-    });
-    const { output } = await bundle.write({
-      dir: fresh,
-      format: 'esm',
-      entryFileNames: '[name].js',
-      chunkFileNames: '[name]-[hash].js',
-      // V8 keeps the sources in memory, with two bytes per character if one of them is not Latin-1.
-      comments: false,
-      minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
-    });
-    await bundle.close();
-    const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
-    await writeFile(join(fresh, 'LICENSES.txt'), await licenses(modules));
-    await publish(fresh, stamp);
-  } finally {
-    await rm(fresh, { recursive: true, force: true });
-  }
-  console.log(`bundled the program in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  const { output } = await bundle.write({
+    dir: folder,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name]-[hash].js',
+    // V8 keeps the sources in memory, with two bytes per character if one of them is not Latin-1.
+    comments: false,
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
+  });
+  await bundle.close();
+  const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+  await writeFile(join(folder, 'LICENSES.txt'), await licenses(modules));
 }
 
 /**
@@ -129,38 +81,8 @@ async function licenses(modules: readonly string[]): Promise<string> {
   return texts.join(`\n${'-'.repeat(80)}\n\n`);
 }
 
-async function fits(): Promise<boolean> {
-  const made_from = await readFile(join(program, STAMP), 'utf8').catch(() => null);
-  if (made_from === null || made_from !== (await inputs())) return false;
-  const now = new Date();
-  await utimes(join(program, STAMP), now, now);
-  return true;
-}
-
-async function inputs(): Promise<string> {
-  const hash = createHash('sha256');
-  const paths: string[] = [];
-  for await (const path of glob(INPUTS, { cwd: root })) {
-    if (!NOT_INPUTS.test(path.replaceAll(sep, '/'))) paths.push(path);
-  }
-  for (const path of paths.sort()) {
-    const content = await readFile(join(root, path));
-    hash.update(`${path}\0${content.length}\0`).update(content);
-  }
-  return hash.digest('hex');
-}
-
-/** The kernel releases this lock however the process ends. */
-function waitForTurn(): DatabaseSync {
-  const lock = new DatabaseSync(join(dist, '.program.lock'), { timeout: WAIT_MS });
-  lock.exec('BEGIN EXCLUSIVE');
-  return lock;
-}
-
 /** Shared files have new names if their content is new, so they are in place before the entry points that name them. */
-async function publish(fresh: string, stamp: string): Promise<void> {
-  await mkdir(program, { recursive: true });
-  await rm(join(program, STAMP), { force: true });
+async function publish(fresh: string, program: string): Promise<void> {
   const names = await readdir(fresh);
   const entries = ENTRY_POINTS.map((path) => `${bundledName(path)}.js`);
   const order = [...names.filter((name) => !entries.includes(name)), ...entries];
@@ -169,7 +91,21 @@ async function publish(fresh: string, stamp: string): Promise<void> {
     const path = join(program, name);
     if (!names.includes(name) && Date.now() - (await stat(path)).mtimeMs > KEEP_MS) await rm(path);
   }
-  await writeFile(join(program, STAMP), stamp);
 }
 
-await main(process.argv.includes('--if-needed'));
+await buildOnce({
+  name: 'program',
+  inputs: ['src/**/*.ts', 'package-lock.json', 'scripts/build-program.ts', 'scripts/build-once.ts'],
+  not_inputs: /\.test\.ts$|^src\/(testing|web)\//,
+  done: 'bundled the program',
+  importTools: () =>
+    import('rolldown').catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+      console.error(
+        'the program cannot be bundled: its tools are not installed (npm ci, without --omit=dev)',
+      );
+      process.exit(1);
+    }),
+  build: bundle,
+  publish,
+});

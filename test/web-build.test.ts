@@ -10,6 +10,7 @@ let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-web-build-'));
   const files = [
+    'scripts/build-once.ts',
     'scripts/build-web.ts',
     'scripts/first-screens.ts',
     'scripts/run.ts',
