@@ -30,7 +30,7 @@ export function shareRepeated(paths: Operations, named: Record<Kind, Record<stri
   const components: Record<Kind, Record<string, Json>> = structuredClone(named);
   for (const places of [...grouped(findPlaces(paths)).values()].sort((a, b) => b.length - a.length)) {
     const { kind, name, part } = places[0]!;
-    const known = Object.entries(components[kind]).find(([, component]) => same(component, part))?.[0];
+    const known = Object.entries(components[kind]).find(([, component]) => sameJson(component, part))?.[0];
     if (known === undefined && (places.length < 2 || name in components[kind])) continue;
     const used = known ?? name;
     components[kind][used] = part;
@@ -128,6 +128,6 @@ function sorted(components: Record<string, Json>): Json {
   return Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function same(a: unknown, b: unknown): boolean {
+export function sameJson(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }

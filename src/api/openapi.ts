@@ -8,7 +8,7 @@ import { documentedProblems, otherProblems } from '../core/other-problems.ts';
 import { scopeOf } from '../core/policy.ts';
 import { lacksScope, type ProblemKind, problems } from '../core/problem.ts';
 import { pendingKinds } from '../features/agents/rules.ts';
-import { shareRepeated } from './openapi-shared.ts';
+import { sameJson, shareRepeated } from './openapi-shared.ts';
 import { isPublic, isRootOnly, isUnlimitedOnly, pathParams, type Route } from './route.ts';
 import { operationIds, routes } from './routes.ts';
 import { INTERNAL_ERROR, statusOf } from './status.ts';
@@ -282,10 +282,6 @@ function failures(route: Route): Json {
   return responses;
 }
 
-function same(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
-}
-
 function failure(status: number, messages: string[], route?: Route): Json {
   return {
     description: (messages.length > 0 ? messages : [otherProblems.invalidField().message])
@@ -351,7 +347,7 @@ class Schemas {
     for (const [name, definition] of Object.entries($defs ?? {})) {
       const known = this.#named.get(name);
       const { id: _id, ...rest } = relink(definition) as Json;
-      if (known && !same(known, rest)) {
+      if (known && !sameJson(known, rest)) {
         throw new Error(`two schemas are named ${name}`);
       }
       this.#named.set(name, rest);
