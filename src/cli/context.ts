@@ -42,6 +42,14 @@ export interface DoctorCheck {
   hint?: string;
 }
 
+export function passed(name: string, detail: string): DoctorCheck {
+  return { name, ok: true, detail };
+}
+
+export function failed(name: string, detail: string, hint?: string): DoctorCheck {
+  return { name, ok: false, detail, ...(hint !== undefined && { hint }) };
+}
+
 /** The names of the checks of allowed folders. */
 export const folderNames: Record<FolderSetting, string> = {
   safe_paths: 'safe path',

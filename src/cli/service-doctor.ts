@@ -2,7 +2,7 @@
 import { Unreachable } from '../client/client.ts';
 import { Problem, problems } from '../core/problem.ts';
 import { type Api, type ApiOptions, connect } from './api.ts';
-import { type Context, type DoctorCheck, folderNames } from './context.ts';
+import { type Context, type DoctorCheck, failed, folderNames, passed } from './context.ts';
 import { readCredentials } from './credentials.ts';
 import { Failure } from './failure.ts';
 import { localFlags } from './options.ts';
@@ -126,12 +126,4 @@ function nodeCheck(node: Node, version: string | null): DoctorCheck {
 
 function keptCheck(count: number): DoctorCheck {
   return passed('kept worktrees', count === 0 ? 'none' : `${count}; to list them: svc worktrees ls --kept`);
-}
-
-function passed(name: string, detail: string): DoctorCheck {
-  return { name, ok: true, detail };
-}
-
-function failed(name: string, detail: string, hint: string): DoctorCheck {
-  return { name, ok: false, detail, hint };
 }

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../base/limits.ts';
-import type { DoctorCheck } from '../cli/context.ts';
+import { type DoctorCheck, failed, passed } from '../cli/context.ts';
 import type { Config } from '../core/config.ts';
 import { checkSecret } from '../link/trust/cert-dir.ts';
 import { checkIdentity, daysLeft } from '../link/trust/pki.ts';
@@ -17,7 +17,7 @@ export async function linkChecks(config: Config, now_ms: number): Promise<Doctor
   if (!config.get('internal_grpc.enabled')) return [];
   const checks = secretChecks(config);
   if (config.get('internal_grpc.security.mode') === 'disabled') {
-    checks.push({ name: NAME, ok: true, detail: 'none: internal_grpc.security.mode is "disabled"' });
+    checks.push(passed(NAME, 'none: internal_grpc.security.mode is "disabled"'));
   } else checks.push(await certificateCheck(config, now_ms));
   return checks;
 }
@@ -30,13 +30,13 @@ function secretChecks(config: Config): DoctorCheck[] {
     if (secret !== null) checkSecret(secret, key);
   } catch (error) {
     const hint = 'svc init creates one; use the same one on the control plane and every node';
-    checks.push({ name: 'shared secret', ok: false, detail: (error as Error).message, hint });
+    checks.push(failed('shared secret', (error as Error).message, hint));
   }
   const token = config.get('internal_grpc.bootstrap.token');
   const shortest = limits.bootstrap_token_chars_min;
   if (token !== null && token.length < shortest) {
     const detail = `internal_grpc.bootstrap.token must have at least ${shortest} characters`;
-    checks.push({ name: 'bootstrap token', ok: false, detail, hint: 'svc nodes token prints one' });
+    checks.push(failed('bootstrap token', detail, 'svc nodes token prints one'));
   }
   return checks;
 }
@@ -51,23 +51,23 @@ async function certificateCheck(config: Config, now_ms: number): Promise<DoctorC
     if (cert === null || cert === undefined || !key) return noCertificate(config, is_node);
     checkIdentity({ ca: ca ?? null, cert, key });
     const days = Math.floor(daysLeft(cert, now_ms));
-    if (days >= 0) return { name: NAME, ok: true, detail: `${folder}, valid for ${days} more days` };
+    if (days >= 0) return passed(NAME, `${folder}, valid for ${days} more days`);
     const hint = is_node
       ? 'put a new token into internal_grpc.bootstrap.token (svc nodes token) and start svc again, or renew your own files'
       : 'start svc, which renews its own certificates; renew your own files yourself';
-    return { name: NAME, ok: false, detail: `${folder}: cert.pem has expired`, hint };
+    return failed(NAME, `${folder}: cert.pem has expired`, hint);
   } catch (error) {
-    return { name: NAME, ok: false, detail: `${folder}: ${(error as Error).message}` };
+    return failed(NAME, `${folder}: ${(error as Error).message}`);
   }
 }
 
 function noCertificate(config: Config, is_node: boolean): DoctorCheck {
-  if (!is_node) return { name: NAME, ok: true, detail: 'none yet (created at the first start)' };
+  if (!is_node) return passed(NAME, 'none yet (created at the first start)');
   if (config.get('internal_grpc.bootstrap.token') !== null) {
-    return { name: NAME, ok: true, detail: 'none yet: this node is waiting for its control plane' };
+    return passed(NAME, 'none yet: this node is waiting for its control plane');
   }
   const hint = 'run svc nodes token on the control plane and put it into internal_grpc.bootstrap.token';
-  return { name: NAME, ok: false, detail: 'none, and no bootstrap token to get one with', hint };
+  return failed(NAME, 'none, and no bootstrap token to get one with', hint);
 }
 
 async function readIfPresent(path: string): Promise<string | null> {

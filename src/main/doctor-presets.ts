@@ -2,7 +2,7 @@
  * The checks of `svc doctor` for presets: which known agents are installed on this machine. A missing one is not a
  * failure.
  */
-import type { DoctorCheck } from '../cli/context.ts';
+import { type DoctorCheck, passed } from '../cli/context.ts';
 import type { Config } from '../core/config.ts';
 import { presets } from '../features/presets/rules/catalog.ts';
 import { presetRecord, toProgramQuestion } from '../features/presets/rules/preset.ts';
@@ -43,12 +43,11 @@ export async function presetChecks(
   const records = probed.map(({ preset }, at) => presetRecord(preset, found[at]!));
   const lines = records
     .filter(({ installed }) => installed)
-    .map(({ id, path, version, signed_in, sign_in_hint }) => ({
-      name: `preset ${id}`,
-      ok: true,
-      detail: `${version ?? 'version unknown'} at ${path}${sign_in_hint === null ? '' : `, signed in: ${signed_in}`}`,
-    }));
+    .map(({ id, path, version, signed_in, sign_in_hint }) => {
+      const sign_in = sign_in_hint === null ? '' : `, signed in: ${signed_in}`;
+      return passed(`preset ${id}`, `${version ?? 'version unknown'} at ${path}${sign_in}`);
+    });
   const missing = records.filter(({ installed }) => !installed).map(({ id }) => id);
   if (missing.length === 0) return lines;
-  return [...lines, { name: 'presets', ok: true, detail: `not installed here: ${missing.join(', ')}` }];
+  return [...lines, passed('presets', `not installed here: ${missing.join(', ')}`)];
 }

@@ -9,7 +9,7 @@ import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { GIB, limits } from '../base/limits.ts';
-import { type DoctorCheck, type DoctorOptions, folderNames } from '../cli/context.ts';
+import { type DoctorCheck, type DoctorOptions, failed, folderNames, passed } from '../cli/context.ts';
 import { pinnedFetch } from '../cli/pinned-fetch.ts';
 import { type Config, parseAddress } from '../core/config.ts';
 import { folderSettings, Problem } from '../core/problem.ts';
@@ -66,14 +66,6 @@ export async function doctor(
   if (process.platform === 'linux') checks.push(await inotifyCheck());
   checks.push(...(await presetChecks(config, env)));
   return checks;
-}
-
-function passed(name: string, detail: string): DoctorCheck {
-  return { name, ok: true, detail };
-}
-
-function failed(name: string, detail: string, hint?: string): DoctorCheck {
-  return { name, ok: false, detail, ...(hint !== undefined && { hint }) };
 }
 
 function nodeCheck(): DoctorCheck {
