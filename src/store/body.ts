@@ -15,6 +15,12 @@ const current = new AsyncLocalStorage<Body>();
 // Tests may replace the one of `process`.
 const { nextTick } = process;
 
+/**
+ * For tests: each `write` runs, is rolled back and runs again, as after a failed commit. This finds bodies that cannot run
+ * again.
+ */
+export const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
+
 /** What the transactions of all databases have in common. */
 export abstract class Body {
   /** Transactions with the same value must not be nested. */

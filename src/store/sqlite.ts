@@ -14,7 +14,7 @@ import type { Logger } from '../base/log.ts';
 import { entryPoint } from '../base/program-files.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
 import type { Problem } from '../core/problem.ts';
-import { callerOf, checkNotInBody } from './body.ts';
+import { BODIES_RUN_TWICE, callerOf, checkNotInBody } from './body.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { type Connection, openReadOnly, openWriter } from './connection.ts';
 import { BatchWriter } from './event-rows/write.ts';
@@ -47,12 +47,6 @@ import { WriteTransaction } from './transaction.ts';
 import { LocalWakes } from './wakes.ts';
 import { WalSync } from './wal-sync.ts';
 import type { StoreTasks } from './worker.ts';
-
-/**
- * For tests: each `write` runs, is rolled back and runs again, as after a failed group. This finds bodies that cannot
- * run again.
- */
-const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
 
 export interface SqliteOptions {
   path: string;

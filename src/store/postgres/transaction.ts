@@ -2,7 +2,7 @@
 import type { Compilable } from 'kysely';
 import type { Logger } from '../../base/log.ts';
 import { Problem } from '../../core/problem.ts';
-import { Body, type Caller } from '../body.ts';
+import { BODIES_RUN_TWICE, Body, type Caller } from '../body.ts';
 import type { Reader, Tx } from '../store.ts';
 import { AfterCommit, type LocalWakes, type WakeKey, type WakeTopic } from '../wakes.ts';
 import type { Claim } from './claim.ts';
@@ -136,9 +136,6 @@ export class ReadTransaction extends Body implements Reader {
     this.#in_background.push(settled);
   }
 }
-
-/** For tests: each body runs, is rolled back and runs again. This finds bodies that cannot run again. */
-export const BODIES_RUN_TWICE = process.env.SVC_TEST_RUN_BODIES_TWICE === '1';
 
 /** The body of a write, and who started it. */
 export interface Work<T> {

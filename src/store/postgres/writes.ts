@@ -9,7 +9,7 @@
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';
-import type { Caller } from '../body.ts';
+import { BODIES_RUN_TWICE, type Caller } from '../body.ts';
 import { storageFailed } from '../problems.ts';
 import type { ServerCounts } from '../store.ts';
 import type { LocalWakes } from '../wakes.ts';
@@ -20,7 +20,7 @@ import { Again, canRunAgain, Disconnected } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Reads } from './reads.ts';
 import { type EndSlot, Slots } from './slots.ts';
-import { BODIES_RUN_TWICE, WriteTransaction } from './transaction.ts';
+import { WriteTransaction } from './transaction.ts';
 
 export interface Write<T> {
   isolation: 'SERIALIZABLE' | 'READ COMMITTED';
