@@ -2,7 +2,7 @@
  * What the last attempt of a request was sent with, above all its idempotency key: a repetition after a lost response needs the
  * same, so that it has no second effect.
  */
-import { useRef } from 'react';
+import { useRef, useState } from 'react';
 import { newKey } from './client.ts';
 
 export interface LastAttempt<T = string> {
@@ -56,4 +56,20 @@ export function useLastAttempt(): LastAttempt {
 export function useActKey(): (request: unknown) => string {
   const last = useLastAttempt();
   return (request) => last.of(request, newKey);
+}
+
+/** Idempotency keys: each request keeps its key, whatever was requested in between. */
+export function keyPerRequest(): (request: unknown) => string {
+  const keys = new Map<string, string>();
+  return (request) => {
+    const text = JSON.stringify(request);
+    const key = keys.get(text) ?? newKey();
+    keys.set(text, key);
+    return key;
+  };
+}
+
+/** See `keyPerRequest`. Until the page is left. */
+export function useKeyPerRequest(): (request: unknown) => string {
+  return useState(keyPerRequest)[0];
 }

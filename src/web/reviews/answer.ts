@@ -1,10 +1,10 @@
 /** Answering permission reviews. If somebody else answered first, the card shows that answer instead of an error. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useRef } from 'react';
 import { Problem } from '../../core/problem.ts';
+import { useKeyPerRequest } from '../api/act-key.ts';
 import { cacheAnswer } from '../api/cache-answer.ts';
-import { call, newKey } from '../api/client.ts';
-import { keys as queryKeys } from '../api/keys.ts';
+import { call } from '../api/client.ts';
+import { keys } from '../api/keys.ts';
 import type { ReviewRecord } from '../api/queries.ts';
 import { readCurrentPrompt } from '../api/turns.ts';
 
@@ -31,13 +31,10 @@ export function useAnswer(target: ReviewTarget, onCounted: (reply: Reply) => voi
 /** Repeats of the same answer have the same idempotency key. Resolves to whether the answer counts. */
 export function useReply(): (target: ReviewTarget, reply: Reply) => Promise<boolean> {
   const queries = useQueryClient();
-  const keys = useRef(new Map<string, string>());
+  const keyOf = useKeyPerRequest();
   return async (target, reply) => {
-    const act = JSON.stringify([target.review_id, reply]);
-    const key = keys.current.get(act) ?? newKey();
-    keys.current.set(act, key);
-    const cached = { one: queryKeys.review(target.review_id), list: queryKeys.reviews };
-    const { review, counts } = await answered(target, reply, key);
+    const cached = { one: keys.review(target.review_id), list: keys.reviews };
+    const { review, counts } = await answered(target, reply, keyOf([target.review_id, reply]));
     cacheAnswer(queries, cached, review);
     return counts;
   };

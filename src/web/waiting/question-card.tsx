@@ -17,6 +17,7 @@ import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
 import { answerDraft, keepLateAnswer } from './late-answer.ts';
 import { questionOutcome, type SettledStep } from './question-outcome.ts';
+import { RunLink } from './run-link.tsx';
 
 export interface QuestionCardProps {
   step: WaitingStepRecord;
@@ -55,7 +56,7 @@ export const QuestionCard = memo(function QuestionCard({
               <span className="inline-flex items-center gap-1 font-medium text-needs">
                 <MessageCircleQuestion aria-hidden className="size-3.5" /> Question
               </span>
-              <RunLink step={step} />
+              <RunLink run={step} step_key={step.step_key} />
               <span className="ml-auto text-muted">
                 asked <Ago at={step.waiting_since} />
               </span>
@@ -90,7 +91,7 @@ export const QuestionCard = memo(function QuestionCard({
       ) : (
         <>
           <CircleSlash aria-hidden className="size-3.5 shrink-0 text-muted" />
-          <RunLink step={step} />
+          <RunLink run={step} step_key={step.step_key} />
           <span className="min-w-0 break-words">
             <bdi>{outcome}</bdi>
           </span>
@@ -108,24 +109,6 @@ function useOutcome(step: WaitingStepRecord): string {
   const me = useSession()?.user.username ?? null;
   const { data } = useQuery<SettledStep>({ queryKey: keys.settled_step(step), queryFn: skipToken });
   return escapeHidden(questionOutcome(data, me));
-}
-
-function RunLink({
-  step: { team_id, team_name, run_id, run_number, step_key },
-}: {
-  step: WaitingStepRecord;
-}) {
-  return (
-    <Link
-      to="/teams/$team_id/runs/$run_id"
-      params={{ team_id, run_id }}
-      className="tap inline-flex min-w-0 items-center font-medium hover:underline"
-    >
-      <span className="break-all">
-        {escapeHidden(team_name)} #{run_number} · {escapeHidden(step_key)}
-      </span>
-    </Link>
-  );
 }
 
 function useAnswer(step: WaitingStepRecord) {

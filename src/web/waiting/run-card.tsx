@@ -16,6 +16,7 @@ import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
 import { Truncated } from '../ui/truncated.tsx';
 import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
+import { RunLink } from './run-link.tsx';
 
 export interface RunCardProps {
   run: WaitingRunRecord;
@@ -100,20 +101,6 @@ function useOutcome({ run_id }: WaitingRunRecord, resumed_here: boolean): string
   const { data } = useQuery({ ...runQuery(run_id), enabled: false });
   if (resumed_here) return 'Resumed';
   return endings[data?.status ?? ''] ?? 'No longer waiting';
-}
-
-function RunLink({ run }: Pick<RunCardProps, 'run'>) {
-  return (
-    <Link
-      to="/teams/$team_id/runs/$run_id"
-      params={run}
-      className="tap inline-flex min-w-0 items-center font-medium hover:underline"
-    >
-      <span className="break-all">
-        {escapeHidden(run.team_name)} #{run.run_number}
-      </span>
-    </Link>
-  );
 }
 
 function useResume({ team_id, run_id }: WaitingRunRecord) {
