@@ -1,12 +1,10 @@
 /**
  * A transaction over messages of one ACP session. Messages in both directions result in events, changes to the session's
  * state and rows, and one intent that writes to stdin. Either all of these are stored or none. The transaction makes no
- * decisions; `conversations/driver.ts` does.
+ * decisions: `conversations/driver.ts` decides how the service reacts, and `acp-activity.ts` what the agent's record shows.
  */
-import { observedBehavior } from '../../acp/acting.ts';
 import type { AcpEvent, Direction } from '../../acp/fold.ts';
 import { type Message, type RequestId, writeMessage } from '../../acp/message.ts';
-import { currentMode } from '../../acp/modes.ts';
 import type { AcpState } from '../../acp/state.ts';
 import { foldFrame, foldReceived } from '../../acp/v2/fold.ts';
 import { redactTerminalOutput } from '../../acp/v2/terminal-output.ts';
@@ -19,6 +17,7 @@ import type { Redactor } from '../../core/redaction.ts';
 import type { Tx } from '../../store/store.ts';
 import { findPreset } from '../presets/rules/catalog.ts';
 import type { Preset } from '../presets/rules/preset.ts';
+import { sessionActivity } from './acp-activity.ts';
 import type { AgentCore } from './core.ts';
 import { progressOf } from './progress.ts';
 import { storeAcpState, toAcpState } from './queries/acp-state.ts';
@@ -29,7 +28,6 @@ import {
   updateAgent,
   updateSession,
 } from './queries/agents.ts';
-import type { Activity, ObservedBehavior } from './rules.ts';
 
 /** A message, and its form on stdin or stdout. */
 export interface Frame {
@@ -231,13 +229,16 @@ export class AcpTransaction {
     }
     if (this.#state === this.#before && !this.#publish_at_end) return;
     await storeAcpState(tx, session.num, this.#state);
-    const activity = await this.#activity();
+    const awaits_answer = await core.session.awaitsAnswer(tx, agent.num, session.num);
+    const { preset, now: now_ms } = this;
+    const { activity, asks, sign_in_since } = sessionActivity(this.#state, agent, {
+      awaits_answer,
+      preset,
+      now_ms,
+    });
     const { acp_session_id } = this.#state;
     const opened = this.#state.phase === 'ready' && acp_session_id !== agent.acp_session_id;
-    const asks = this.#observedAsks();
-    const sign_in_since = this.#signInSince();
-    const needs_sign_in = sign_in_since !== null;
-    const sign_in_changed = needs_sign_in !== (agent.sign_in_since !== null);
+    const sign_in_changed = (sign_in_since === null) !== (agent.sign_in_since === null);
     const shown = activity !== agent.activity || asks !== agent.asks || sign_in_changed;
     const publishes = shown || this.#publish_at_end;
     const progress = JSON.stringify(progressOf(this.#state, (text) => this.redact(text)));
@@ -269,33 +270,11 @@ export class AcpTransaction {
     );
   }
 
-  /** Whether the agent asks for permission, derived from its tool calls and from the mode that it reports. */
-  #observedAsks(): ObservedBehavior {
-    const mode = currentMode(this.#state);
-    const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
-    return is_acting ? 'acts' : observedBehavior(this.#state.acting);
-  }
-
-  /** Since when the session needs a sign-in. An attempt to sign in does not end the wait, because it may be refused. */
-  #signInSince(): number | null {
-    const { phase } = this.#state;
-    if (phase === 'auth_required') return this.agent.sign_in_since ?? this.now;
-    return phase === 'authenticating' ? this.agent.sign_in_since : null;
-  }
-
   async #recordSignIn(since_ms: number | null): Promise<void> {
     const { tx, core, agent } = this;
     const { id: agent_id } = agent;
     if (since_ms === null) await core.facts.record(tx, 'sign_in_over', agent_id, { agent_id });
     else await core.facts.record(tx, 'sign_in_required', agent_id, { agent_id, since_ms });
-  }
-
-  async #activity(): Promise<Activity> {
-    const { phase, turn, work } = this.#state;
-    if (phase === 'auth_required' || phase === 'failed') return 'needs_you';
-    if (await this.core.session.awaitsAnswer(this.tx, this.agent.num, this.session.num)) return 'needs_you';
-    if (phase !== 'ready') return 'starting';
-    return turn === null && !work.busy ? 'idle' : 'working';
   }
 }
 

@@ -16,6 +16,7 @@ import { capRestarts, restartFacts, restartTimers } from './restarts.ts';
 import type { Secrets } from './secrets.ts';
 import { SeenMarks } from './seen.ts';
 import { Agents } from './service.ts';
+import { SessionDispatch } from './session-dispatch.ts';
 import { stopAllAgents } from './stopping-all.ts';
 import { worktreeIntents } from './unused-worktrees.ts';
 import { AgentWaits } from './waiting.ts';
@@ -54,7 +55,8 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
   };
   const { ingest, sink } = createSessionReader(main);
   const ingestOf = (id: string) => (id === MAIN_NODE ? ingest : core.nodes.remoteIngest(id));
-  const lifecycle = new Lifecycle(own, reconciler, ingestOf);
+  const lifecycle = new Lifecycle(own);
+  const dispatch = new SessionDispatch(own, lifecycle, reconciler, ingestOf);
   const pending = new PendingRequests(own, lifecycle);
   const forgetting = new Forgetting(own, reconciler, ingestOf);
   const agents = new Agents(own, lifecycle, pending);
@@ -76,7 +78,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
     facts: { 'agent-restarts': restartFacts(own) },
     timers: restartTimers(own, lifecycle),
     intents: {
-      ...lifecycle.intentHandlers(),
+      ...dispatch.intentHandlers(),
       ...pending.intentHandlers(),
       ...forgetting.intentHandlers(),
       ...worktreeIntents(own),

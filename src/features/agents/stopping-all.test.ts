@@ -40,7 +40,7 @@ if (on_postgres)
   test('stops an agent whose start was being stored', async () => {
     const { core, store } = fixture;
     const { id } = await fixture.create();
-    const lifecycle = new Lifecycle(core, {} as never, () => null);
+    const lifecycle = new Lifecycle(core);
     const start = await holdWrite(store, async (tx) =>
       lifecycle.enqueueStart(tx, await core.records.mustFind(tx, id), SERVICE),
     );
