@@ -61,9 +61,9 @@ const REMOVE_SYNC_BYTES = 1 * MIB;
 
 /**
  * Deletes a folder in which there are usually no other files than these. `files`: names relative to it. Synchronous,
- * because a hop to the thread pool for each file costs several times the system call. Returns false if anything is
- * left: other files, or large ones, whose deletion would block the event loop. Follows no links in the folder; it must
- * not be one that others can replace. Idempotent.
+ * because a hop to the thread pool costs about 15 µs of processor time, and a system call for a small file 1 to 5 µs. Returns
+ * false if anything is left: other files, or large ones, whose deletion would block the event loop. Follows no links in the
+ * folder; it must not be one that others can replace. Idempotent.
  */
 export function removeKnown(folder: string, files: readonly string[]): boolean {
   for (const name of files) {

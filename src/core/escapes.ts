@@ -36,7 +36,8 @@ export function unescaped(data: Buffer, last: boolean): Unescaped | null {
   const before: number[] = [];
   let length = data.copy(bytes, 0, 0, first);
   let end = data.length;
-  // Reads byte by byte, because sequences are often so dense that a call per stretch of text would cost more.
+  // Reads byte by byte, because sequences are often dense. Copying whole stretches of text takes 0.58 ms instead of 0.13 for
+  // 64 KiB with a sequence every 4 characters; with one every 40 characters, 0.12 ms instead of 0.17.
   for (let at = first; at < end; ) {
     const byte = data[at]!;
     const sequence_end = byte === ESC ? endOfSequence(data, at) : 0;

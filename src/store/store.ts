@@ -20,7 +20,8 @@ export interface Reader {
   all<Row>(query: Compilable<Row>): Promise<Row[]>;
   get<Row>(query: Compilable<Row>): Promise<Row | undefined>;
   /**
-   * For many rows. Returns each as an array, in the order of the selected columns, which is much faster than objects.
+   * For many rows. Returns each as an array, in the order of the selected columns. In SQLite, a row of 8 columns takes 0.7 µs,
+   * as an object 1.0 µs.
    */
   arrays(query: Compilable<unknown>): Promise<(readonly unknown[])[]>;
   /**

@@ -1,7 +1,7 @@
 /**
  * Runs short programs (mostly git) by argv, never through a shell, and returns their output. It limits their time and
- * output, and ends the whole process group. There are two implementations of `Exec`: this one and the launcher. The
- * launcher exists because the cost of a fork grows with the memory of the process that forks.
+ * output, and ends the whole process group. There are two implementations of `Exec`: this one and the launcher, which forks
+ * in less time.
  */
 import { spawn } from 'node:child_process';
 import { limits } from '../limits.ts';

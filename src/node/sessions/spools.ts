@@ -22,7 +22,7 @@ interface Spool {
   dropped: boolean;
 }
 
-/** New bytes are in the page cache. Reads of up to this size are synchronous, which is faster than the thread pool. */
+/** New bytes are in the page cache, so reads of up to this size are synchronous (why: `removeKnown`): 3 µs instead of 18. */
 const SYNC_READ_BYTES = 64 * KIB;
 
 export class Spools {
