@@ -191,6 +191,34 @@ export function readVariable(pid: number, name: string): string | null {
   }
 }
 
+/** The real user id of a process; null if it has ended, or if there is no /proc. */
+export function readUid(pid: number): number | null {
+  const uid = /^Uid:\t(\d+)/m.exec(readStart(`/proc/${pid}/status`, SMALL_FILE_BYTES))?.[1];
+  return uid === undefined ? null : Number(uid);
+}
+
+/** Enough for the parts of `/proc/<pid>/status` and `/proc/<pid>/cgroup` that are read here. */
+const SMALL_FILE_BYTES = 16 * 1024;
+
+/** The first bytes of a file in /proc, as latin1; empty if the process has ended or belongs to another user. */
+function readStart(path: string, bytes_max: number): string {
+  let fd: number | null = null;
+  try {
+    fd = openSync(path, 'r');
+    const buffer = Buffer.allocUnsafe(bytes_max);
+    let length = 0;
+    for (let read = -1; read !== 0 && length < bytes_max; length += read) {
+      read = readSync(fd, buffer, length, bytes_max - length, null);
+    }
+    return buffer.toString('latin1', 0, length);
+  } catch (error) {
+    if (isExhausted(error)) throw error;
+    return '';
+  } finally {
+    if (fd !== null) closeSync(fd);
+  }
+}
+
 const PS_COLUMNS = 'pid=,ppid=,pgid=,sess=,stat=,lstart=,ucomm=';
 
 function ps(selection: string[]): string {

@@ -112,6 +112,7 @@ class LocalNode implements Node {
     this.#host = {
       boot_id,
       launcher,
+      agents_uid: options.run_as?.uid ?? null,
       tools,
       log,
       clock,

@@ -47,7 +47,15 @@ test.runIf(hasProc).each(['environ', 'fd', 'cgroup.procs', 'cmdline'])(
     const pid = await startProcess();
     await writeFile(join(cgroup, 'cgroup.procs'), `${pid}\n`);
     const request: TreeRequest = {
-      ...{ session_id: 'ses_1', pipes: '/none/pipes', cgroup, main: null, init: null, wrapper: null },
+      ...{
+        session_id: 'ses_1',
+        pipes: '/none/pipes',
+        cgroup,
+        main: null,
+        init: null,
+        wrapper: null,
+        agents_uid: null,
+      },
       ...{ helpers: [], known: [], exit_uptime_s: null, signal: null, terminated: [] },
     };
     const scan = () => sweepTrees([request])[0]!.members.map((member) => member.pid);

@@ -12,7 +12,7 @@ import { problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
 import { type LauncherAnswer, type LauncherTask, lineOf } from './launcher-wire.ts';
-import type { TreeAnswer, TreeRequest } from './process-tree.ts';
+import type { SessionOwned, TreeAnswer, TreeRequest } from './process-tree.ts';
 
 interface Pending {
   line: string;
@@ -28,6 +28,8 @@ const entry = fileURLToPath(entryPoint('node/processes/launcher'));
 
 export class Launcher implements Exec {
   readonly #pending = new Map<number, Pending>();
+  /** The living sessions, whose helpers a scan must not take for processes of another session. */
+  readonly sessions = new Set<{ readonly owned: SessionOwned | null }>();
   #child: ChildProcess | null = null;
   #next_id = 1;
   #idle: NodeJS.Timeout | undefined;
@@ -102,6 +104,7 @@ export class Launcher implements Exec {
         const answers = (await this.#ask({
           op: 'sweep',
           trees: batch.map(({ request }) => request),
+          owned: [...this.sessions].flatMap(({ owned }) => owned ?? []),
         })) as TreeAnswer[];
         for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as TreeAnswer);
       } catch (error) {

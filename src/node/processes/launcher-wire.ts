@@ -1,9 +1,9 @@
 /** The messages between a node and its launcher, one JSON line each. */
-import type { TreeRequest } from './process-tree.ts';
+import type { SessionOwned, TreeRequest } from './process-tree.ts';
 
 export type LauncherRequest = { id: number } & (
   | { op: 'spawn'; argv: [string, ...string[]]; cwd: string; env: Record<string, string> }
-  | { op: 'sweep'; trees: TreeRequest[] }
+  | { op: 'sweep'; trees: TreeRequest[]; owned: SessionOwned[] }
   | {
       op: 'run';
       argv: [string, ...string[]];

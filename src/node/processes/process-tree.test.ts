@@ -1,11 +1,15 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { expect, test } from 'vitest';
-import { hasProc } from '../../base/proc.ts';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { hasProc, readStat } from '../../base/proc.ts';
 import { sweepTrees, type TreeRequest } from './process-tree.ts';
 
 const request = (session_id: string): TreeRequest => ({
-  ...{ session_id, pipes: null, cgroup: null, main: null, init: null, wrapper: null },
+  ...{ session_id, pipes: null, cgroup: null, main: null, init: null, wrapper: null, agents_uid: null },
   ...{ helpers: [], known: [], exit_uptime_s: null, signal: null, terminated: [] },
 });
 
@@ -29,4 +33,86 @@ test.runIf(hasProc)('finds a process that got the session id with its last exec'
   } finally {
     child.kill('SIGKILL');
   }
+});
+
+const privileged = hasProc && process.getuid?.() === 0;
+const NOBODY = 65_534;
+
+/** A folder of FIFOs with `out` only. */
+async function makePipes(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-tree-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const pipes = join(folder, 'pipes');
+  execFileSync('/bin/sh', [
+    '-c',
+    'chmod 755 "$2"; mkdir "$1" && mkfifo -m 666 "$1/out"',
+    'sh',
+    pipes,
+    folder,
+  ]);
+  return pipes;
+}
+
+/** A process that was handed the FIFO of a session, and its id. It ignores SIGTERM. */
+async function holder(pipes: string, uid?: number) {
+  const script = 'exec 3<>"$1/out"; trap "" TERM; echo; read line';
+  const child = spawn('/bin/sh', ['-c', script, 'sh', pipes], {
+    env: { SVC_SESSION_ID: 'ses_held' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+    ...(uid === undefined ? {} : { uid }),
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  return readStat(child.pid!)!;
+}
+
+test.runIf(privileged)(
+  'kills a process that holds a FIFO only if it belongs to the user of the agents',
+  async () => {
+    const pipes = await makePipes();
+    const [of_root, of_agents] = [await holder(pipes), await holder(pipes, NOBODY)];
+    const tree = { ...request('ses_held'), pipes, agents_uid: NOBODY };
+    const found = () => sweepTrees([tree])[0]!.members.map(({ pid }) => pid);
+    expect(found()).toEqual([of_agents.pid]);
+    sweepTrees([{ ...tree, signal: 'SIGKILL' }]);
+    expect(readStat(of_root.pid)?.state).toBe('S');
+    await expect.poll(() => readStat(of_agents.pid)?.is_dead ?? true).toBe(true);
+  },
+);
+
+test.runIf(privileged)(
+  'finds processes of the main process’s user after agents.run_as has changed',
+  async () => {
+    const pipes = await makePipes();
+    const [main, escaped] = [await holder(pipes, NOBODY), await holder(pipes, NOBODY)];
+    const tree = { ...request('ses_held'), pipes, main, agents_uid: 1 };
+    const [answer] = sweepTrees([tree]);
+    expect(answer!.members.map(({ pid }) => pid).sort()).toEqual([main.pid, escaped.pid].sort());
+  },
+);
+
+test.runIf(hasProc)('a helper of one session is never part of another, whatever it holds', async () => {
+  const pipes = await makePipes();
+  const [helper, escaped] = [await holder(pipes), await holder(pipes)];
+  const tree = { ...request('ses_held'), pipes };
+  const pids = (session_id: string) =>
+    sweepTrees([tree], [{ session_id, helpers: [helper], init: null }])[0]!.members.map(({ pid }) => pid);
+  expect(pids('ses_other')).toEqual([escaped.pid]);
+  // A wrapper can die before its handle is complete. Then its session ends with its helpers.
+  expect(pids('ses_held').sort()).toEqual([helper.pid, escaped.pid].sort());
+});
+
+test.runIf(hasProc)('no process from which the service descends is ever found', async () => {
+  const pipes = await makePipes();
+  const module = fileURLToPath(new URL('./process-tree.ts', import.meta.url));
+  const code = `
+    const { sweepTrees } = await import(process.argv[1]);
+    console.log(JSON.stringify(sweepTrees([JSON.parse(process.argv[2])])[0].members));
+  `;
+  const node = [process.execPath, '--input-type=module', '-e', code, module];
+  const tree = JSON.stringify({ ...request('ses_held'), pipes });
+  // The descriptor is open in three shells; the scan runs below them.
+  const nested = 'exec 3<>"$0/out"; /bin/sh -c \'/bin/sh -c "\\"\\$@\\"; true" sh "$@"; true\' sh "$@"; true';
+  const output = execFileSync('/bin/sh', ['-c', nested, pipes, ...node, tree], { encoding: 'utf8' });
+  expect(JSON.parse(output)).toEqual([]);
 });

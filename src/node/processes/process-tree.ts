@@ -4,7 +4,8 @@
  *
  * - the processes in the session's cgroup and, in a sandbox, in its pid namespace,
  * - the session and process group of the main process,
- * - processes with the session's id in their environment, and processes that hold its FIFOs open,
+ * - processes with the session's id in their environment, and processes that hold its FIFOs open, if they may be the
+ *   agent's: an agent can hand a FIFO to any program that accepts descriptors,
  * - processes that earlier scans found,
  *
  * and all their descendants, except for the service's helpers. Before a process is signaled, its start time is checked
@@ -21,6 +22,7 @@ import {
   type ProcessStat,
   readAllStats,
   readStat,
+  readUid,
   readVariable,
   runningThread,
   TICKS_PER_SECOND,
@@ -37,6 +39,11 @@ export interface TreeRequest {
   init: ProcessRef | null;
   wrapper: ProcessRef | null;
   /**
+   * The user that `agents.run_as` names. Only processes of that user, or of the main process's, are found by environment
+   * or FIFO. Null: of any user.
+   */
+  agents_uid: number | null;
+  /**
    * The wrapper, keeper, pumps and feeder. They are never part of the tree. Of their children, only the main process
    * is.
    */
@@ -48,6 +55,13 @@ export interface TreeRequest {
   signal: 'SIGTERM' | 'SIGKILL' | null;
   /** `TreeAnswer.terminated` of the previous scan with SIGTERM; empty for the first scan. */
   terminated: Terminated[];
+}
+
+/** The service's own processes for a session. Other sessions' evidence never leads to them. */
+export interface SessionOwned {
+  session_id: string;
+  helpers: ProcessRef[];
+  init: ProcessRef | null;
 }
 
 /**
@@ -81,9 +95,12 @@ export interface TreeAnswer {
 /** How many times a scan with SIGKILL is repeated immediately, to outrun a tree that keeps forking. */
 const KILL_PASSES = 8;
 
-/** Finds each tree and sends it the requested signal, if any. Returns the answers in the order of the requests. */
-export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
-  let answers = findTrees(requests);
+/**
+ * Finds each tree and sends it the requested signal, if any. Returns the answers in the order of the requests. `owned`:
+ * all living sessions of the service.
+ */
+export function sweepTrees(requests: TreeRequest[], owned: SessionOwned[] = []): TreeAnswer[] {
+  let answers = findTrees(requests, owned);
   for (const [index, request] of requests.entries()) {
     const answer = answers[index];
     if (answer && request.signal === 'SIGTERM')
@@ -105,7 +122,7 @@ export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
       }
     }
     if (killed === 0) break;
-    answers = findTrees(requests);
+    answers = findTrees(requests, owned);
   }
   return answers;
 }
@@ -149,7 +166,7 @@ function send(ref: ProcessRef, signal: NodeJS.Signals): void {
   }
 }
 
-function findTrees(requests: TreeRequest[]): TreeAnswer[] {
+function findTrees(requests: TreeRequest[], owned: SessionOwned[]): TreeAnswer[] {
   const table = new Map<number, ProcessStat>();
   const children = new Map<number, ProcessStat[]>();
   for (const stat of readAllStats()) {
@@ -159,7 +176,22 @@ function findTrees(requests: TreeRequest[]): TreeAnswer[] {
     else children.set(stat.ppid, [stat]);
   }
   const evidence = readEvidence(table, requests);
-  return requests.map((request) => findTree(request, table, children, evidence));
+  const owners = findOwners(table, owned);
+  return requests.map((request) => findTree(request, table, children, evidence, owners));
+}
+
+/** By pid: the session that a helper or init serves; empty for the launcher, the service and their ancestors. */
+function findOwners(table: Map<number, ProcessStat>, owned: SessionOwned[]): Map<number, string> {
+  const owners = new Map<number, string>();
+  for (const { session_id, helpers, init } of owned) {
+    for (const ref of [...helpers, ...(init ? [init] : [])]) {
+      if (table.get(ref.pid)?.start === ref.start) owners.set(ref.pid, session_id);
+    }
+  }
+  for (let pid = process.pid; pid > 0 && owners.get(pid) !== ''; pid = table.get(pid)?.ppid ?? 0) {
+    owners.set(pid, '');
+  }
+  return owners;
 }
 
 function findTree(
@@ -167,6 +199,7 @@ function findTree(
   table: Map<number, ProcessStat>,
   children: Map<number, ProcessStat[]>,
   evidence: ProcessEvidence,
+  owners: Map<number, string>,
 ): TreeAnswer {
   const present = (ref: ProcessRef | null) => {
     const stat = ref && table.get(ref.pid);
@@ -198,8 +231,17 @@ function findTree(
   if (init) for (const child of children.get(init.pid) ?? []) add(child);
   for (const ref of request.known) add(present(ref));
   for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
-  for (const pid of evidence.by_variable.get(request.session_id) ?? []) add(table.get(pid));
-  for (const pid of evidence.holders.get(request.pipes ?? '') ?? []) add(table.get(pid));
+  const uids = new Set([request.agents_uid, main ? readUid(main.pid) : null]);
+  for (const pid of [
+    ...(evidence.by_variable.get(request.session_id) ?? []),
+    ...(evidence.holders.get(request.pipes ?? '') ?? []),
+  ]) {
+    // Most were found without this evidence, so nothing more is read about them.
+    if (members.has(pid) || helpers.has(pid)) continue;
+    if ((owners.get(pid) ?? request.session_id) !== request.session_id) continue;
+    const uid = request.agents_uid === null ? null : readUid(pid);
+    if (request.agents_uid === null || (uid !== null && uids.has(uid))) add(table.get(pid));
+  }
   // The kernel reuses no pid that is still the id of a session or group, but may reuse it once the last member has
   // ended. So either the leader still exists, or the process must have started before the leader ended.
   const own = request.main?.pid;

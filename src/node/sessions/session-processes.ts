@@ -9,7 +9,13 @@ import type { Cleanup } from '../../core/session.ts';
 import { limits } from '../limits.ts';
 import { isCgroupOf, isPopulated, removeCgroup } from '../processes/cgroup.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
-import type { Terminated, TreeAnswer, TreeMember, TreeRequest } from '../processes/process-tree.ts';
+import type {
+  SessionOwned,
+  Terminated,
+  TreeAnswer,
+  TreeMember,
+  TreeRequest,
+} from '../processes/process-tree.ts';
 import type { HandleFile, SessionFiles } from './session-files.ts';
 
 /** Options for listing or ending a tree. */
@@ -28,6 +34,7 @@ export class SessionProcesses {
   /** The cgroup that `launch.json` names. It may be any folder. */
   readonly #recorded_cgroup: string | null;
   readonly #launcher: Launcher;
+  readonly #agents_uid: number | null;
   #handle: HandleFile | null = null;
   /** Members that earlier listings found. */
   #known: ProcessRef[] = [];
@@ -35,12 +42,18 @@ export class SessionProcesses {
 
   constructor(
     session_id: string,
-    { files, cgroup, launcher }: { files: SessionFiles; cgroup: string | null; launcher: Launcher },
+    {
+      files,
+      cgroup,
+      launcher,
+      agents_uid,
+    }: { files: SessionFiles; cgroup: string | null; launcher: Launcher; agents_uid: number | null },
   ) {
     this.#session_id = session_id;
     this.#files = files;
     this.#recorded_cgroup = cgroup;
     this.#launcher = launcher;
+    this.#agents_uid = agents_uid;
   }
 
   /** The `handle` file as last read; null until the wrapper has written it. */
@@ -51,6 +64,13 @@ export class SessionProcesses {
   /** Reads `handle` again. If it cannot be read, the last known content stays. */
   readHandle(): void {
     this.#handle = this.#files.readHandle() ?? this.#handle;
+    if (this.#handle && !this.#closed) this.#launcher.sessions.add(this);
+  }
+
+  /** The service's own processes for this session; null until the wrapper has written the handle. */
+  get owned(): SessionOwned | null {
+    const handle = this.#handle;
+    return handle && { session_id: this.#session_id, helpers: helpersOf(handle), init: handle.init };
   }
 
   get closed(): boolean {
@@ -60,6 +80,7 @@ export class SessionProcesses {
   /** Ends all waits in progress. Affects no process. */
   close(): void {
     this.#closed = true;
+    this.#launcher.sessions.delete(this);
   }
 
   /** The cgroup that contains all processes of the command, or null. */
@@ -69,8 +90,9 @@ export class SessionProcesses {
     return folder;
   }
 
-  /** Removes the cgroup's folder, unless it still contains a process that was kept. */
+  /** For a session that has ended. Removes the cgroup's folder, unless it still contains a process that was kept. */
   async removeCgroup(): Promise<void> {
+    this.#launcher.sessions.delete(this);
     const folder = this.#recorded_cgroup;
     if (folder && isCgroupOf(folder, this.#session_id)) await removeCgroup(folder);
   }
@@ -95,14 +117,6 @@ export class SessionProcesses {
     { exit_uptime_s = null, with_helpers = false, pipes_free = false }: TreeOptions,
   ): Promise<TreeAnswer> {
     const handle = with_helpers ? null : this.#handle;
-    const helpers = handle
-      ? [
-          handle.wrapper,
-          handle.keeper,
-          ...Object.values(handle.pumps),
-          ...(handle.feeder ? [handle.feeder] : []),
-        ]
-      : [];
     const answer = await this.#launcher.sweep({
       session_id: this.#session_id,
       pipes: pipes_free ? null : this.#files.path('pipes'),
@@ -110,7 +124,9 @@ export class SessionProcesses {
       main: handle?.main ?? null,
       init: handle?.init ?? null,
       wrapper: handle?.wrapper ?? null,
-      helpers,
+      // Helpers run as the service's user.
+      agents_uid: with_helpers ? null : this.#agents_uid,
+      helpers: handle ? helpersOf(handle) : [],
       known: this.#known,
       exit_uptime_s,
       signal,
@@ -165,4 +181,8 @@ export class SessionProcesses {
   #isProvenEmpty(): boolean {
     return (this.#handle?.init != null && !this.liveInit) || isPopulated(this.cgroup) === false;
   }
+}
+
+function helpersOf({ wrapper, keeper, pumps, feeder }: HandleFile): ProcessRef[] {
+  return [wrapper, keeper, ...Object.values(pumps), ...(feeder ? [feeder] : [])];
 }

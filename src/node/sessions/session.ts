@@ -36,6 +36,8 @@ import { SessionProcesses } from './session-processes.ts';
 export interface SessionHost {
   readonly boot_id: string;
   readonly launcher: Launcher;
+  /** The user that `agents.run_as` names; null without it. */
+  readonly agents_uid: number | null;
   readonly tools: Tools;
   readonly log: Logger;
   readonly clock: Clock;
@@ -89,8 +91,8 @@ export class LocalSession {
     this.#file = file;
     this.facts = facts;
     this.#host = host;
-    const { launcher, tools, drain_ms } = host;
-    this.#processes = new SessionProcesses(id, { files, cgroup: file.cgroup, launcher });
+    const { launcher, tools, drain_ms, agents_uid } = host;
+    this.#processes = new SessionProcesses(id, { files, cgroup: file.cgroup, launcher, agents_uid });
     this.#helpers = new SessionHelpers({
       agent_id: file.launch.agent_id,
       files,
