@@ -197,6 +197,11 @@ export function readUid(pid: number): number | null {
   return uid === undefined ? null : Number(uid);
 }
 
+/** The path of a process's cgroup (v2) below the mount; null if the process has ended, or if there is none. */
+export function readCgroup(pid: number): string | null {
+  return /^0::(\/.*)$/m.exec(readStart(`/proc/${pid}/cgroup`, SMALL_FILE_BYTES))?.[1] ?? null;
+}
+
 /** Enough for the parts of `/proc/<pid>/status` and `/proc/<pid>/cgroup` that are read here. */
 const SMALL_FILE_BYTES = 16 * 1024;
 

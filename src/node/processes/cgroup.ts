@@ -8,7 +8,7 @@ import { readFileSync, writeFile, writeFileSync } from 'node:fs';
 import { mkdir, readdir, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../base/async.ts';
-import { hasProc, isAlive, readStat } from '../../base/proc.ts';
+import { hasProc, isAlive, readCgroup, readStat } from '../../base/proc.ts';
 import { limits } from '../limits.ts';
 
 const PREFIX = 'svc-';
@@ -34,7 +34,7 @@ export async function findCgroupParent(): Promise<string | null> {
 
 /** The folder of this process's cgroup, or null. Throws errno errors. */
 function ownCgroup(): string | null {
-  const own = /^0::(\/.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1];
+  const own = readCgroup(process.pid);
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8');
   const mount = /^\S+ \S+ \S+ (\S+) (\S+) .* - cgroup2 /m.exec(mounts);
   if (!own || !mount?.[1] || !mount[2]) return null;
@@ -143,6 +143,17 @@ export function killCgroup(folder: string): void {
   } catch {
     // The kernel does not support it, or the cgroup no longer exists.
   }
+}
+
+/**
+ * The session whose cgroup contains a process, if the cgroup is below that of the calling process, which must be the service
+ * or its launcher; otherwise null. Throws if the system is exhausted.
+ */
+export function sessionOfCgroup(pid: number): string | null {
+  const [own, path] = [readCgroup(process.pid), readCgroup(pid)];
+  const parent = own === '/' ? own : `${own}/`;
+  if (own === null || !path?.startsWith(parent)) return null;
+  return SESSION_NAME.exec(path.slice(parent.length).split('/', 1)[0] ?? '')?.[1] ?? null;
 }
 
 /** True if a recorded folder has the form that `makeCgroup` uses. The record is not trusted otherwise. */

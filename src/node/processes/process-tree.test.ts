@@ -1,11 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { hasProc, readStat } from '../../base/proc.ts';
+import { hasProc, readChildren, readStat } from '../../base/proc.ts';
+import { findCgroupParent, makeCgroup, removeCgroup } from './cgroup.ts';
 import { sweepTrees, type TreeRequest } from './process-tree.ts';
 
 const request = (session_id: string): TreeRequest => ({
@@ -35,6 +36,7 @@ test.runIf(hasProc)('finds a process that got the session id with its last exec'
   }
 });
 
+const cgroups = await findCgroupParent();
 const privileged = hasProc && process.getuid?.() === 0;
 const NOBODY = 65_534;
 
@@ -115,4 +117,46 @@ test.runIf(hasProc)('no process from which the service descends is ever found', 
   const nested = 'exec 3<>"$0/out"; /bin/sh -c \'/bin/sh -c "\\"\\$@\\"; true" sh "$@"; true\' sh "$@"; true';
   const output = execFileSync('/bin/sh', ['-c', nested, pipes, ...node, tree], { encoding: 'utf8' });
   expect(JSON.parse(output)).toEqual([]);
+});
+
+test.runIf(cgroups)('evidence from a process in another session’s cgroup does not count', async () => {
+  const pipes = await makePipes();
+  const [escaped, foreign] = [await holder(pipes), await holder(pipes)];
+  const cgroup = (await makeCgroup(cgroups, 'ses_foreign'))!;
+  onTestFinished(async () => {
+    await writeFile(join(cgroups!, 'cgroup.procs'), String(foreign.pid)).catch(() => {});
+    await removeCgroup(cgroup);
+  });
+  await writeFile(join(cgroup, 'cgroup.procs'), String(foreign.pid));
+  const pids = (tree: TreeRequest) => sweepTrees([tree])[0]!.members.map(({ pid }) => pid);
+  expect(pids({ ...request('ses_held'), pipes })).toEqual([escaped.pid]);
+  expect(pids({ ...request('ses_foreign'), cgroup })).toEqual([foreign.pid]);
+});
+
+test.runIf(hasProc)('evidence from a process below another session’s init does not count', async () => {
+  const pipes = await makePipes();
+  const script = 'SVC_SESSION_ID=ses_held /bin/sh -c "echo; read line; true"; true';
+  const init = spawn('/bin/sh', ['-c', script], { env: {}, stdio: ['pipe', 'pipe', 'inherit'] });
+  await once(init.stdout, 'data');
+  const [child] = readChildren(init.pid!);
+  onTestFinished(() => {
+    init.kill('SIGKILL');
+    process.kill(child!.pid, 'SIGKILL');
+  });
+  const escaped = await holder(pipes);
+  const pids = (session_id: string) =>
+    sweepTrees([request('ses_held')], [{ session_id, helpers: [], init: readStat(init.pid!) }])[0]!
+      .members.map(({ pid }) => pid)
+      .sort();
+  expect(pids('ses_other')).toEqual([escaped.pid]);
+  expect(pids('ses_held')).toEqual([escaped.pid, child!.pid].sort());
+});
+
+test.runIf(hasProc)('in a pid namespace, evidence from outside does not count', async () => {
+  const pipes = await makePipes();
+  const [init, outside] = [await holder(pipes), await holder(pipes)];
+  const pids = (tree: TreeRequest) => sweepTrees([tree])[0]!.members.map(({ pid }) => pid);
+  const tree = { ...request('ses_held'), pipes };
+  expect(pids({ ...tree, init })).toEqual([]);
+  expect(pids(tree).sort()).toEqual([init.pid, outside.pid].sort());
 });

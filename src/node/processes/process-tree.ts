@@ -27,7 +27,7 @@ import {
   runningThread,
   TICKS_PER_SECOND,
 } from '../../base/proc.ts';
-import { isPopulated, killCgroup } from './cgroup.ts';
+import { isPopulated, killCgroup, sessionOfCgroup } from './cgroup.ts';
 
 export interface TreeRequest {
   session_id: string;
@@ -233,12 +233,13 @@ function findTree(
   for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
   const uids = new Set([request.agents_uid, main ? readUid(main.pid) : null]);
   for (const pid of [
-    ...(evidence.by_variable.get(request.session_id) ?? []),
-    ...(evidence.holders.get(request.pipes ?? '') ?? []),
+    // No process can leave a pid namespace, so the init's children above are the whole tree.
+    ...(request.init ? [] : (evidence.by_variable.get(request.session_id) ?? [])),
+    ...(request.init ? [] : (evidence.holders.get(request.pipes ?? '') ?? [])),
   ]) {
     // Most were found without this evidence, so nothing more is read about them.
     if (members.has(pid) || helpers.has(pid)) continue;
-    if ((owners.get(pid) ?? request.session_id) !== request.session_id) continue;
+    if (!mayBelongTo(request.session_id, pid, table, owners)) continue;
     const uid = request.agents_uid === null ? null : readUid(pid);
     if (request.agents_uid === null || (uid !== null && uids.has(uid))) add(table.get(pid));
   }
@@ -267,6 +268,27 @@ function findTree(
     populated: isPopulated(request.cgroup),
     feeding: evidence.feeding.has(request.pipes ?? ''),
   };
+}
+
+/** False if a process is the service's own, or belongs to another session: to its cgroup, or below its init or helpers. */
+function mayBelongTo(
+  session_id: string,
+  pid: number,
+  table: Map<number, ProcessStat>,
+  owners: Map<number, string>,
+): boolean {
+  const seen = new Set<number>();
+  let owner = owners.get(pid);
+  // Pid 1 is an ancestor of the service, and the parent of every process that has lost its own.
+  for (
+    let at = table.get(pid)?.ppid;
+    !owner && owner !== '' && at && !seen.has(at);
+    at = table.get(at)?.ppid
+  ) {
+    owner = owners.get(at) || undefined;
+    seen.add(at);
+  }
+  return (owner ?? session_id) === session_id && (sessionOfCgroup(pid) ?? session_id) === session_id;
 }
 
 function cgroupPids(folder: string | null): number[] {
