@@ -32,6 +32,10 @@ export const limits = {
   path_chars_max: 4_096,
   /** Longest name of an agent, team, node or token. */
   name_chars_max: 200,
+  /** Bytes of a process's environment that are read, because a process can make its own as large as its address space. */
+  process_environment_bytes_max: 128 * KIB,
+  /** Bytes of a process's command line that are read, for the same reason. Only its first 200 characters are shown. */
+  process_command_bytes_max: 4 * KIB,
   /** Longest password, because hashing costs time per character. */
   password_chars_max: 1_024,
   /** Longest search text. */

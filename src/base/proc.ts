@@ -6,6 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { isExhausted } from './files.ts';
+import { limits } from './limits.ts';
 
 /** Identifies one process. Within a boot, no two processes have the same pid and start time. */
 export interface ProcessRef {
@@ -151,7 +152,7 @@ export function commandLine(stat: ProcessStat): string {
   let text = '';
   try {
     text = hasProc
-      ? readFileSync(`/proc/${stat.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      ? readStart(`/proc/${stat.pid}/cmdline`, limits.process_command_bytes_max).toString()
       : execFileSync('/bin/ps', ['-o', 'command=', '-p', String(stat.pid)], { encoding: 'utf8' });
   } catch (error) {
     if (isExhausted(error)) throw error;
@@ -179,46 +180,58 @@ export function runningThread({ pid, state }: ProcessStat): number {
   }
 }
 
-/** Reads a variable of a process's initial environment; null if it is unset, unreadable, or there is no /proc. */
+/**
+ * Reads a variable of a process's initial environment; null if it is unset, unreadable, not within the first
+ * `limits.process_environment_bytes_max`, or if there is no /proc.
+ */
 export function readVariable(pid: number, name: string): string | null {
-  try {
-    const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
-    const at = environment.indexOf(`\0${name}=`);
-    return at < 0 ? null : (environment.slice(at + name.length + 2).split('\0', 1)[0] ?? null);
-  } catch (error) {
-    if (isExhausted(error)) throw error;
-    return null;
-  }
+  const bytes = readStart(`/proc/${pid}/environ`, limits.process_environment_bytes_max);
+  const key = `${name}=`;
+  const is_first = bytes.toString('latin1', 0, key.length) === key;
+  const at = is_first ? 0 : bytes.indexOf(`\0${key}`, 0, 'latin1') + 1;
+  if (!is_first && at === 0) return null;
+  const end = bytes.indexOf(0, at);
+  if (end < 0 && bytes.length >= limits.process_environment_bytes_max) return null;
+  return bytes.toString('latin1', at + key.length, end < 0 ? bytes.length : end);
 }
 
 /** The real user id of a process; null if it has ended, or if there is no /proc. */
 export function readUid(pid: number): number | null {
-  const uid = /^Uid:\t(\d+)/m.exec(readStart(`/proc/${pid}/status`, SMALL_FILE_BYTES))?.[1];
+  const uid = /^Uid:\t(\d+)/m.exec(
+    readStart(`/proc/${pid}/status`, SMALL_FILE_BYTES).toString('latin1'),
+  )?.[1];
   return uid === undefined ? null : Number(uid);
 }
 
 /** The path of a process's cgroup (v2) below the mount; null if the process has ended, or if there is none. */
 export function readCgroup(pid: number): string | null {
-  return /^0::(\/.*)$/m.exec(readStart(`/proc/${pid}/cgroup`, SMALL_FILE_BYTES))?.[1] ?? null;
+  return (
+    /^0::(\/.*)$/m.exec(readStart(`/proc/${pid}/cgroup`, SMALL_FILE_BYTES).toString('latin1'))?.[1] ?? null
+  );
 }
 
 /** Enough for the parts of `/proc/<pid>/status` and `/proc/<pid>/cgroup` that are read here. */
 const SMALL_FILE_BYTES = 16 * 1024;
 
-/** The first bytes of a file in /proc, as latin1; empty if the process has ended or belongs to another user. */
-function readStart(path: string, bytes_max: number): string {
+const startBuffer = Buffer.allocUnsafe(limits.process_environment_bytes_max);
+
+/**
+ * The first bytes of a file in /proc, valid until the next call; empty if the process has ended or belongs to another
+ * user. `bytes_max`: at most `limits.process_environment_bytes_max`.
+ */
+function readStart(path: string, bytes_max: number): Buffer {
   let fd: number | null = null;
   try {
     fd = openSync(path, 'r');
-    const buffer = Buffer.allocUnsafe(bytes_max);
     let length = 0;
-    for (let read = -1; read !== 0 && length < bytes_max; length += read) {
-      read = readSync(fd, buffer, length, bytes_max - length, null);
+    for (let read = -1; read !== 0 && length < bytes_max; ) {
+      read = readSync(fd, startBuffer, length, bytes_max - length, null);
+      length += read;
     }
-    return buffer.toString('latin1', 0, length);
+    return startBuffer.subarray(0, length);
   } catch (error) {
     if (isExhausted(error)) throw error;
-    return '';
+    return startBuffer.subarray(0, 0);
   } finally {
     if (fd !== null) closeSync(fd);
   }

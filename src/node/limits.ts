@@ -30,6 +30,16 @@ export const limits = {
   helper_check_ms: 5_000,
   /** Sessions whose helpers are checked in one sweep, at most. */
   helper_checks_per_sweep: 25,
+  /** Descriptors of each process that every scan for holders of FIFOs reads. Most processes have fewer. */
+  scan_descriptors: 64,
+  /** Descriptors of one process that a scan reads at most, while `scan_further_ms` lasts. */
+  scan_descriptors_max: 4_096,
+  /** Time of a scan for processes with more than `scan_descriptors`, which the processes of one agent could use up. */
+  scan_further_ms: 500,
+  /** Time for environments and descriptors in all passes of a scan, well below `launcher_answer_ms`. */
+  scan_ms_max: 10_000,
+  /** A scan lets the launcher start programs after this time. */
+  scan_slice_ms: 20,
   /** Shortest interval between two reads of the process tree. */
   tree_read_ms: 2_000,
   /** The launcher and the workers for folders end after this time without work. */

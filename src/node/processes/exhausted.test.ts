@@ -12,8 +12,8 @@ import { hasProc, readChildren } from '../../base/proc.ts';
 import { sweepTrees, type TreeRequest } from './process-tree.ts';
 
 /** Calls `read` while no file can be opened whose path ends like this. */
-function whileStarved<T>(end: string, read: () => T): T {
-  const spies = (['readFileSync', 'readdirSync'] as const).map((name) => {
+async function whileStarved<T>(end: string, read: () => T | Promise<T>): Promise<T> {
+  const spies = (['readFileSync', 'readdirSync', 'openSync', 'opendirSync'] as const).map((name) => {
     const open = fs[name] as (...args: unknown[]) => unknown;
     return vi.spyOn(fs, name).mockImplementation(((path: string, ...more: unknown[]) => {
       if (path.endsWith(end)) throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
@@ -22,7 +22,7 @@ function whileStarved<T>(end: string, read: () => T): T {
   });
   syncBuiltinESMExports();
   try {
-    return read();
+    return await read();
   } finally {
     for (const spy of spies) spy.mockRestore();
     syncBuiltinESMExports();
@@ -58,16 +58,16 @@ test.runIf(hasProc).each(['environ', 'fd', 'cgroup.procs', 'cmdline'])(
       },
       ...{ helpers: [], known: [], exit_uptime_s: null, signal: null, terminated: [] },
     };
-    const scan = () => sweepTrees([request])[0]!.members.map((member) => member.pid);
-    expect(() => whileStarved(end, scan)).toThrow('too many open files');
-    expect(scan()).toEqual([pid]);
+    const scan = async () => (await sweepTrees([request]))[0]!.members.map((member) => member.pid);
+    await expect(whileStarved(end, scan)).rejects.toThrow('too many open files');
+    expect(await scan()).toEqual([pid]);
   },
 );
 
 test.runIf(hasProc)('the children of a process are not absent if they cannot be read', async () => {
   const pid = await startProcess();
   const children = () => readChildren(process.pid).map((stat) => stat.pid);
-  expect(() => whileStarved('children', children)).toThrow('too many open files');
+  await expect(whileStarved('children', children)).rejects.toThrow('too many open files');
   expect(children()).toContain(pid);
 });
 

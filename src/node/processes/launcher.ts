@@ -54,7 +54,7 @@ async function perform(request: LauncherRequest): Promise<unknown> {
     case 'spawn':
       return await spawnDetached(request.argv, request.cwd, request.env);
     case 'sweep':
-      return sweepTrees(request.trees, request.owned);
+      return await sweepTrees(request.trees, request.owned);
     case 'run': {
       const result = await directExec.run(request.argv, {
         cwd: request.cwd,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { hasProc, readChildren, readStat } from '../../base/proc.ts';
+import { commandLine, hasProc, readChildren, readStat } from '../../base/proc.ts';
 import { findCgroupParent, makeCgroup, removeCgroup } from './cgroup.ts';
 import { sweepTrees, type TreeRequest } from './process-tree.ts';
 
@@ -20,17 +20,17 @@ test.runIf(hasProc)('finds a process that got the session id with its last exec'
     env: { SVC_SESSION_ID: 'ses_first' },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const pids = () =>
-    sweepTrees([request('ses_first'), request('ses_second')]).map(({ members }) =>
+  const pids = async () =>
+    (await sweepTrees([request('ses_first'), request('ses_second')])).map(({ members }) =>
       members.map(({ pid }) => pid),
     );
   try {
     await once(child.stdout, 'data');
-    expect(pids()).toEqual([[child.pid], []]);
-    expect(pids()).toEqual([[child.pid], []]);
+    expect(await pids()).toEqual([[child.pid], []]);
+    expect(await pids()).toEqual([[child.pid], []]);
     child.stdin.write('\n');
     await once(child.stdout, 'data');
-    expect(pids()).toEqual([[], [child.pid]]);
+    expect(await pids()).toEqual([[], [child.pid]]);
   } finally {
     child.kill('SIGKILL');
   }
@@ -74,9 +74,9 @@ test.runIf(privileged)(
     const pipes = await makePipes();
     const [of_root, of_agents] = [await holder(pipes), await holder(pipes, NOBODY)];
     const tree = { ...request('ses_held'), pipes, agents_uid: NOBODY };
-    const found = () => sweepTrees([tree])[0]!.members.map(({ pid }) => pid);
-    expect(found()).toEqual([of_agents.pid]);
-    sweepTrees([{ ...tree, signal: 'SIGKILL' }]);
+    const found = async () => (await sweepTrees([tree]))[0]!.members.map(({ pid }) => pid);
+    expect(await found()).toEqual([of_agents.pid]);
+    await sweepTrees([{ ...tree, signal: 'SIGKILL' }]);
     expect(readStat(of_root.pid)?.state).toBe('S');
     await expect.poll(() => readStat(of_agents.pid)?.is_dead ?? true).toBe(true);
   },
@@ -88,7 +88,7 @@ test.runIf(privileged)(
     const pipes = await makePipes();
     const [main, escaped] = [await holder(pipes, NOBODY), await holder(pipes, NOBODY)];
     const tree = { ...request('ses_held'), pipes, main, agents_uid: 1 };
-    const [answer] = sweepTrees([tree]);
+    const [answer] = await sweepTrees([tree]);
     expect(answer!.members.map(({ pid }) => pid).sort()).toEqual([main.pid, escaped.pid].sort());
   },
 );
@@ -97,11 +97,13 @@ test.runIf(hasProc)('a helper of one session is never part of another, whatever 
   const pipes = await makePipes();
   const [helper, escaped] = [await holder(pipes), await holder(pipes)];
   const tree = { ...request('ses_held'), pipes };
-  const pids = (session_id: string) =>
-    sweepTrees([tree], [{ session_id, helpers: [helper], init: null }])[0]!.members.map(({ pid }) => pid);
-  expect(pids('ses_other')).toEqual([escaped.pid]);
+  const pids = async (session_id: string) =>
+    (await sweepTrees([tree], [{ session_id, helpers: [helper], init: null }]))[0]!.members.map(
+      ({ pid }) => pid,
+    );
+  expect(await pids('ses_other')).toEqual([escaped.pid]);
   // A wrapper can die before its handle is complete. Then its session ends with its helpers.
-  expect(pids('ses_held').sort()).toEqual([helper.pid, escaped.pid].sort());
+  expect((await pids('ses_held')).sort()).toEqual([helper.pid, escaped.pid].sort());
 });
 
 test.runIf(hasProc)('no process from which the service descends is ever found', async () => {
@@ -109,7 +111,7 @@ test.runIf(hasProc)('no process from which the service descends is ever found', 
   const module = fileURLToPath(new URL('./process-tree.ts', import.meta.url));
   const code = `
     const { sweepTrees } = await import(process.argv[1]);
-    console.log(JSON.stringify(sweepTrees([JSON.parse(process.argv[2])])[0].members));
+    console.log(JSON.stringify((await sweepTrees([JSON.parse(process.argv[2])]))[0].members));
   `;
   const node = [process.execPath, '--input-type=module', '-e', code, module];
   const tree = JSON.stringify({ ...request('ses_held'), pipes });
@@ -128,9 +130,9 @@ test.runIf(cgroups)('evidence from a process in another session’s cgroup does 
     await removeCgroup(cgroup);
   });
   await writeFile(join(cgroup, 'cgroup.procs'), String(foreign.pid));
-  const pids = (tree: TreeRequest) => sweepTrees([tree])[0]!.members.map(({ pid }) => pid);
-  expect(pids({ ...request('ses_held'), pipes })).toEqual([escaped.pid]);
-  expect(pids({ ...request('ses_foreign'), cgroup })).toEqual([foreign.pid]);
+  const pids = async (tree: TreeRequest) => (await sweepTrees([tree]))[0]!.members.map(({ pid }) => pid);
+  expect(await pids({ ...request('ses_held'), pipes })).toEqual([escaped.pid]);
+  expect(await pids({ ...request('ses_foreign'), cgroup })).toEqual([foreign.pid]);
 });
 
 test.runIf(hasProc)('evidence from a process below another session’s init does not count', async () => {
@@ -144,19 +146,68 @@ test.runIf(hasProc)('evidence from a process below another session’s init does
     process.kill(child!.pid, 'SIGKILL');
   });
   const escaped = await holder(pipes);
-  const pids = (session_id: string) =>
-    sweepTrees([request('ses_held')], [{ session_id, helpers: [], init: readStat(init.pid!) }])[0]!
-      .members.map(({ pid }) => pid)
+  const pids = async (session_id: string) =>
+    (
+      await sweepTrees([request('ses_held')], [{ session_id, helpers: [], init: readStat(init.pid!) }])
+    )[0]!.members
+      .map(({ pid }) => pid)
       .sort();
-  expect(pids('ses_other')).toEqual([escaped.pid]);
-  expect(pids('ses_held')).toEqual([escaped.pid, child!.pid].sort());
+  expect(await pids('ses_other')).toEqual([escaped.pid]);
+  expect(await pids('ses_held')).toEqual([escaped.pid, child!.pid].sort());
 });
 
 test.runIf(hasProc)('in a pid namespace, evidence from outside does not count', async () => {
   const pipes = await makePipes();
   const [init, outside] = [await holder(pipes), await holder(pipes)];
-  const pids = (tree: TreeRequest) => sweepTrees([tree])[0]!.members.map(({ pid }) => pid);
+  const pids = async (tree: TreeRequest) => (await sweepTrees([tree]))[0]!.members.map(({ pid }) => pid);
   const tree = { ...request('ses_held'), pipes };
-  expect(pids({ ...tree, init })).toEqual([]);
-  expect(pids(tree).sort()).toEqual([init.pid, outside.pid].sort());
+  expect(await pids({ ...tree, init })).toEqual([]);
+  expect((await pids(tree)).sort()).toEqual([init.pid, outside.pid].sort());
+});
+
+/** Gives itself an environment and a command line of 4 TiB, most of it not in memory. */
+const ENDLESS = `
+  use POSIX; use Config;
+  my $size = 4 << 40;
+  my $at = syscall(${process.arch === 'arm64' ? 222 : 9}, 0, $size, 1, 0x4022, -1, 0);
+  open(my $file, "<", "/proc/self/stat"); my $text = <$file>; $text =~ s/^.*\\) //;
+  my @f = (0, 0, 0, split / /, $text);
+  my $brk = syscall(${process.arch === 'arm64' ? 214 : 12}, 0);
+  my $map = pack("Q12 L l", @f[26, 27, 45, 46, 47], $brk, $f[28], $at, $at + $size, $at, $at + $size, 0, 0, -1);
+  $! = 0; syscall(${process.arch === 'arm64' ? 167 : 157}, 35, 14, $map, length $map, 0);
+  $| = 1; print "$!\\n"; sleep 60`;
+
+test.runIf(hasProc)(
+  'a process with an endless environment costs a scan neither memory nor time',
+  async () => {
+    const child = spawn('perl', ['-e', ENDLESS], { env: {}, stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [printed] = await once(child.stdout, 'data');
+    expect(String(printed)).toBe('\n');
+    expect(commandLine(readStat(child.pid!)!)).toBe('perl');
+    const escaped = await holder(await makePipes());
+    const begun = performance.now();
+    const [answer] = await sweepTrees([request('ses_held')]);
+    expect(answer!.members.map(({ pid }) => pid)).toEqual([escaped.pid]);
+    expect(performance.now() - begun).toBeLessThan(5_000);
+  },
+);
+
+test.runIf(hasProc)('processes with very many descriptors do not keep a scan from others', async () => {
+  const pipes = await makePipes();
+  // All share one table of descriptors, as the processes of an attacker can.
+  const script = `
+    open(my $null, "<", "/dev/null"); my @all = $null;
+    for (1 .. 900) { open(my $more, "<&", $null) or last; push @all, $more }
+    for (1 .. 150) { fork or do { sleep 60; exit } }
+    $| = 1; print "up\\n"; sleep 60`;
+  const many = spawn('perl', ['-e', script], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void process.kill(-many.pid!, 'SIGKILL'));
+  await once(many.stdout, 'data');
+  const escaped = await holder(pipes);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const [answer] = await sweepTrees([{ ...request('ses_none'), pipes }]).finally(() => clearInterval(timer));
+  expect(answer!.members.map(({ pid }) => pid)).toEqual([escaped.pid]);
+  expect(turns).toBeGreaterThan(2);
 });

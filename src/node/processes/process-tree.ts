@@ -9,10 +9,11 @@
  * - processes that earlier scans found,
  *
  * and all their descendants, except for the service's helpers. Before a process is signaled, its start time is checked
- * again, because its pid may belong to another process by then. A scan throws if it cannot read everything for lack of
+ * again, because its pid may belong to another process by then. No process can make a scan slow or large: what is read
+ * about each is bounded, and so is the time for all. A scan throws if it cannot read everything for lack of
  * descriptors or memory, because a tree would seem to be empty.
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { opendirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { isExhausted } from '../../base/files.ts';
 import {
@@ -27,6 +28,7 @@ import {
   runningThread,
   TICKS_PER_SECOND,
 } from '../../base/proc.ts';
+import { limits } from '../limits.ts';
 import { isPopulated, killCgroup, sessionOfCgroup } from './cgroup.ts';
 
 export interface TreeRequest {
@@ -96,11 +98,13 @@ export interface TreeAnswer {
 const KILL_PASSES = 8;
 
 /**
- * Finds each tree and sends it the requested signal, if any. Returns the answers in the order of the requests. `owned`:
- * all living sessions of the service.
+ * Finds each tree and sends it the requested signal, if any. Resolves with the answers in the order of the requests. `owned`:
+ * all living sessions of the service. One call at a time.
  */
-export function sweepTrees(requests: TreeRequest[], owned: SessionOwned[] = []): TreeAnswer[] {
-  let answers = findTrees(requests, owned);
+export async function sweepTrees(requests: TreeRequest[], owned: SessionOwned[] = []): Promise<TreeAnswer[]> {
+  const until = performance.now() + limits.scan_ms_max;
+  killContained(requests);
+  let answers = await findTrees(requests, owned, until);
   for (const [index, request] of requests.entries()) {
     const answer = answers[index];
     if (answer && request.signal === 'SIGTERM')
@@ -108,23 +112,35 @@ export function sweepTrees(requests: TreeRequest[], owned: SessionOwned[] = []):
   }
   for (let pass = 0; pass < KILL_PASSES; pass++) {
     let killed = 0;
-    for (const [index, request] of requests.entries()) {
-      if (request.signal !== 'SIGKILL') continue;
-      // If the kernel does not support this, the signals below end the processes.
-      if (request.cgroup) killCgroup(request.cgroup);
-      const members = answers[index]?.members ?? [];
-      // The kernel then ends the whole namespace, however fast it forks. Without this, an agent could block the init
-      // with ptrace, and the init would never notice that all other processes have ended.
-      if (request.init) send(request.init, 'SIGKILL');
-      for (const member of members) {
+    for (const [index, { signal }] of requests.entries()) {
+      if (signal !== 'SIGKILL') continue;
+      for (const member of answers[index]?.members ?? []) {
         send(member, 'SIGKILL');
         killed++;
       }
     }
     if (killed === 0) break;
-    answers = findTrees(requests, owned);
+    killContained(requests);
+    const found = answers;
+    const again = requests.map((request, index) => {
+      return { ...request, known: [...request.known, ...(found[index]?.members ?? [])] };
+    });
+    answers = await findTrees(again, owned, until);
+    for (const [index, answer] of answers.entries()) answer.terminated = found[index]?.terminated ?? [];
   }
   return answers;
+}
+
+/** Kills what the kernel can end without a scan, so that only what has escaped is left to be found. */
+function killContained(requests: TreeRequest[]): void {
+  for (const { signal, cgroup, init } of requests) {
+    if (signal !== 'SIGKILL') continue;
+    // If the kernel does not support this, the signals to members end the processes.
+    if (cgroup) killCgroup(cgroup);
+    // The kernel then ends the whole namespace, however fast it forks. Without this, an agent could block the init
+    // with ptrace, and the init would never notice that all other processes have ended.
+    if (init) send(init, 'SIGKILL');
+  }
 }
 
 /**
@@ -166,7 +182,11 @@ function send(ref: ProcessRef, signal: NodeJS.Signals): void {
   }
 }
 
-function findTrees(requests: TreeRequest[], owned: SessionOwned[]): TreeAnswer[] {
+async function findTrees(
+  requests: TreeRequest[],
+  owned: SessionOwned[],
+  until: number,
+): Promise<TreeAnswer[]> {
   const table = new Map<number, ProcessStat>();
   const children = new Map<number, ProcessStat[]>();
   for (const stat of readAllStats()) {
@@ -175,8 +195,8 @@ function findTrees(requests: TreeRequest[], owned: SessionOwned[]): TreeAnswer[]
     if (siblings) siblings.push(stat);
     else children.set(stat.ppid, [stat]);
   }
-  const evidence = readEvidence(table, requests);
   const owners = findOwners(table, owned);
+  const evidence = await readEvidence(candidates(table, children, owned, requests), requests, until);
   return requests.map((request) => findTree(request, table, children, evidence, owners));
 }
 
@@ -312,32 +332,88 @@ interface ProcessEvidence {
   feeding: Set<string>;
 }
 
-function readEvidence(table: Map<number, ProcessStat>, requests: TreeRequest[]): ProcessEvidence {
+/** The processes that evidence could lead to. Kernel threads and dead processes have neither environment nor files. */
+function candidates(
+  table: Map<number, ProcessStat>,
+  children: Map<number, ProcessStat[]>,
+  owned: SessionOwned[],
+  requests: TreeRequest[],
+): ProcessStat[] {
+  const requested = new Set(requests.map(({ session_id }) => session_id));
+  const skipped = new Set<number>([process.pid, process.ppid]);
+  const present = ({ pid, start }: ProcessRef) => table.get(pid)?.start === start;
+  const others = owned.filter(({ session_id }) => !requested.has(session_id));
+  const inits = [...others, ...requests].flatMap(({ init }) => (init && present(init) ? [init.pid] : []));
+  for (const pid of inits) {
+    if (skipped.has(pid)) continue;
+    skipped.add(pid);
+    for (const child of children.get(pid) ?? []) inits.push(child.pid);
+  }
+  for (const helper of others.flatMap(({ helpers }) => helpers)) if (present(helper)) skipped.add(helper.pid);
+  return [...table.values()].filter(
+    ({ pid, ppid, is_dead }) => ppid !== 2 && pid !== 2 && !is_dead && !skipped.has(pid),
+  );
+}
+
+async function readEvidence(
+  processes: ProcessStat[],
+  requests: TreeRequest[],
+  until: number,
+): Promise<ProcessEvidence> {
   const evidence: ProcessEvidence = { by_variable: new Map(), holders: new Map(), feeding: new Set() };
   if (!hasProc) return evidence;
   const sessions = new Set(requests.map((request) => request.session_id));
   const folders = new Set(requests.flatMap(({ pipes }) => pipes ?? []));
   const variables = new Map<string, string | null>();
   const helper_pids = new Set(requests.flatMap((request) => request.helpers.map((ref) => ref.pid)));
-  for (const stat of table.values()) {
-    // Kernel threads and dead processes have neither environment nor files. The service and the launcher never count.
-    if (stat.ppid === 2 || stat.pid === 2 || stat.is_dead) continue;
-    if (stat.pid === process.pid || stat.pid === process.ppid) continue;
-    const task = runningThread(stat);
-    const session_id = sessionOf(stat, task, variables);
-    if (session_id && sessions.has(session_id)) addMember(evidence.by_variable, session_id, stat.pid);
-    // Most sessions end without one, and this is half of a scan.
-    if (folders.size === 0) continue;
-    for (const [fd, folder] of heldPipes(task)) {
+  const hold = (stat: ProcessStat, held: HeldPipes) => {
+    for (const [fd, folder] of held.pipes) {
       if (!folders.has(folder)) continue;
       if (fd.endsWith('in') && fd.startsWith('1 ') && stat.name === 'cat' && !helper_pids.has(stat.pid)) {
         evidence.feeding.add(folder);
       }
       addMember(evidence.holders, folder, stat.pid);
     }
+  };
+  const pause = slices();
+  const with_more: { stat: ProcessStat; task: number }[] = [];
+  for (const stat of processes) {
+    if (performance.now() > until) break;
+    await pause();
+    const task = runningThread(stat);
+    const session_id = sessionOf(stat, task, variables);
+    if (session_id && sessions.has(session_id)) addMember(evidence.by_variable, session_id, stat.pid);
+    // Most sessions end without one, and this is half of a scan.
+    if (folders.size === 0) continue;
+    const held = heldPipes(task, 0, limits.scan_descriptors);
+    hold(stat, held);
+    if (held.has_more) with_more.push({ stat, task });
+  }
+  // Last, so that the processes of one agent cannot use up the time for those of others.
+  const further_until = Math.min(until, performance.now() + limits.scan_further_ms);
+  for (const { stat, task } of with_more) {
+    if (performance.now() > further_until) break;
+    await pause();
+    const by_cgroup = sessionOfCgroup(stat.pid);
+    if (by_cgroup !== null && !sessions.has(by_cgroup)) continue;
+    hold(stat, heldPipes(task, limits.scan_descriptors, limits.scan_descriptors_max));
   }
   last_variables = variables;
   return evidence;
+}
+
+/** Returns a function to await between pieces of work, which lets other work run after `limits.scan_slice_ms`. */
+function slices(): () => Promise<void> | undefined {
+  let begun = performance.now();
+  return () => {
+    if (performance.now() - begun < limits.scan_slice_ms) return undefined;
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        begun = performance.now();
+        resolve();
+      }),
+    );
+  };
 }
 
 /** `SVC_SESSION_ID` of the processes at the last scan. Reading all environments again was a fifth of a scan. */
@@ -360,15 +436,31 @@ function addMember(map: Map<string, number[]>, key: string, pid: number): void {
   else map.set(key, [pid]);
 }
 
-/** For each FIFO that a process holds on the agent's side: `<fd> <FIFO name>` and the folder. */
-function heldPipes(pid: number): [string, string][] {
-  const held: [string, string][] = [];
+interface HeldPipes {
+  /** For each FIFO that the process holds on the agent's side: `<fd> <FIFO name>` and the folder. */
+  pipes: [string, string][];
+  /** It has more descriptors. */
+  has_more: boolean;
+}
+
+/** Reads the descriptors of a process from the one with index `from` to before the one with index `to`. */
+function heldPipes(pid: number, from: number, to: number): HeldPipes {
+  const held: HeldPipes = { pipes: [], has_more: false };
   try {
-    for (const fd of readdirSync(`/proc/${pid}/fd`)) {
-      const path = linkOrNull(`/proc/${pid}/fd/${fd}`);
-      if (!path?.startsWith('/')) continue;
-      const match = /^(.*\/pipes)\/(in|out|err)(?: \(deleted\))?$/.exec(path);
-      if (match?.[1]) held.push([`${fd} ${match[2]}`, match[1]]);
+    const folder = opendirSync(`/proc/${pid}/fd`, { bufferSize: limits.scan_descriptors });
+    try {
+      for (let index = 0; ; index++) {
+        const fd = folder.readSync()?.name;
+        held.has_more = fd !== undefined && index >= to;
+        if (fd === undefined || held.has_more) break;
+        if (index < from) continue;
+        const path = linkOrNull(`/proc/${pid}/fd/${fd}`);
+        if (!path?.startsWith('/')) continue;
+        const match = /^(.*\/pipes)\/(in|out|err)(?: \(deleted\))?$/.exec(path);
+        if (match?.[1]) held.pipes.push([`${fd} ${match[2]}`, match[1]]);
+      }
+    } finally {
+      folder.closeSync();
     }
   } catch (error) {
     if (isExhausted(error)) throw error;
