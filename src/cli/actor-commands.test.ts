@@ -23,7 +23,7 @@ beforeEach(async () => {
   listener = await openActorListener({
     ...{ host: '127.0.0.1', port: 0, certificate: null, log: silentLog },
     call: async ({ method, params }) => {
-      const call = { method, params: params as Record<string, unknown> };
+      const call = { method, params: JSON.parse(params) as Record<string, unknown> };
       calls.push(call);
       return answers(method, call.params);
     },

@@ -1,8 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
+import { Problem } from '../core/problem.ts';
+import { limits as linkLimits } from './limits.ts';
 import { ProgramFindingSchema } from './proto/node_pb.ts';
-import { findingsFromWire, ProtocolError } from './wire.ts';
+import { findingsFromWire, ProtocolError, refusalToWire } from './wire.ts';
 
 const question = { program: 'a', version_argv: ['a', '-v'], env: ['KEY', 'OTHER'], files: ['.a', '.b'] };
 
@@ -24,4 +26,16 @@ test('a finding is limited in length and to the variables and files of its quest
 test('a missing or extra finding is a protocol error', () => {
   expect(() => findingsFromWire([], [question])).toThrow(ProtocolError);
   expect(() => findingsFromWire([create(ProgramFindingSchema)], [])).toThrow(ProtocolError);
+});
+
+test('an error text of any length and form fits in the trailers of a response', () => {
+  const text = '\u4e2d\ud800'.repeat(1_000_000);
+  const { message, refusedPath, kind } = refusalToWire(
+    new Problem('invalid', 'x', text, { refused_path: text }),
+  );
+  expect(kind).toBe('invalid');
+  for (const cut of [message, refusedPath!]) {
+    expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(linkLimits.link_text_chars_max);
+    expect(cut).toMatch(/^(\u4e2d\ufffd)+\u4e2d?$/);
+  }
 });

@@ -5,6 +5,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { limits as sharedLimits } from '../base/limits.ts';
+import { cutText } from '../base/text.ts';
 import { version } from '../base/version.ts';
 import {
   type ChangedFile,
@@ -18,7 +19,7 @@ import {
   type SessionView,
   type WarningCode,
 } from '../core/node.ts';
-import { Problem, type ProblemKind, problems } from '../core/problem.ts';
+import { invalid, Problem, type ProblemKind, problems } from '../core/problem.ts';
 import { type BranchRemote, isRemoteName, remoteUrl } from '../core/remote.ts';
 import { type Cleanup, cleanups, type EndReason, endReasons } from '../core/session.ts';
 import { limits } from './limits.ts';
@@ -97,19 +98,28 @@ export function formatPosition({ plane_id, incarnation, epoch }: LinkPosition): 
 /** Converts a handler's error to an error that the caller may see. Only a Problem keeps its message. */
 export function toConnectError(thrown: unknown): ConnectError {
   if (thrown instanceof ConnectError) return thrown;
-  const error = thrown instanceof Problem ? thrown : problems.nodeFailed();
-  const { kind, code } = error;
-  // A lone surrogate cannot be encoded, and the call would never be answered.
-  const message = error.message.toWellFormed();
-  return new ConnectError(message, Code.FailedPrecondition, undefined, [
-    {
-      desc: RefusalSchema,
-      value: {
-        ...{ kind, code, message, allowedPaths: [...(error.allowed_paths ?? [])] },
-        ...(error.refused_path !== undefined && { refusedPath: error.refused_path.toWellFormed() }),
-      },
-    },
+  const value = refusalToWire(thrown instanceof Problem ? thrown : problems.nodeFailed());
+  return new ConnectError(value.message, Code.FailedPrecondition, undefined, [
+    { desc: RefusalSchema, value },
   ]);
+}
+
+/** Converts a Problem, whose text may come from an agent, to a rejection that fits in trailers and in any message. */
+export function refusalToWire({ kind, code, message, allowed_paths = [], refused_path }: Problem) {
+  return {
+    ...{ kind, code, message: cutText(message, limits.link_text_chars_max) },
+    allowedPaths: allowed_paths.slice(0, limits.allowed_paths_max),
+    ...(refused_path !== undefined && { refusedPath: cutText(refused_path, sharedLimits.path_bytes_max) }),
+  };
+}
+
+/** Parses the parameters of an actor's call. Throws `invalid`. */
+export function paramsFromWire(params: string): unknown {
+  try {
+    return JSON.parse(params);
+  } catch {
+    throw invalid('params must be JSON');
+  }
 }
 
 /**

@@ -3,11 +3,12 @@ import type { X509Certificate } from 'node:crypto';
 import type { Logger } from '../base/log.ts';
 import { type Config, parseAddress } from '../core/config.ts';
 import { MAIN_NODE } from '../core/node.ts';
-import type { ActorCall } from '../features/actors/rules/actor.ts';
 import type { Actors } from '../features/actors/service.ts';
 import type { PlaneTrust } from '../link/trust/plane-trust.ts';
+import { paramsFromWire } from '../link/wire.ts';
 import type { ActorFiles } from '../node/sessions/actor-files.ts';
 import { openActorListener } from '../server/actors/listener.ts';
+import type { ActorBackend } from '../server/actors/service.ts';
 import { announceActors } from './actor-address.ts';
 import type { Closing } from './closing.ts';
 
@@ -25,7 +26,8 @@ export async function openActors(options: ActorListenerOptions, opened: Closing)
   const { config, trust, actors, files, log } = options;
   const address = parseAddress(config.get('internal_grpc.listen'))!;
   const certificate = trust.identity();
-  const call = (request: Omit<ActorCall, 'node_id'>) => actors.call({ ...request, node_id: MAIN_NODE });
+  const call: ActorBackend['call'] = async (request) =>
+    actors.call({ ...request, params: paramsFromWire(request.params), node_id: MAIN_NODE });
   const isOperator = (peer: X509Certificate) => trust.isOwnKey(peer);
   const isGenuine = (token: string) => actors.isGenuine(token);
   const operators = trust.mode === 'mtls' ? { isOperator } : {};

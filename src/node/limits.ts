@@ -120,6 +120,8 @@ export const limits = {
   folder_worker_check_ms: 2_000,
   /** Largest answer of a folder worker. */
   folder_answer_bytes_max: 16 * MIB,
+  /** Paths in one list of changes, which fits in a message of the link. */
+  changed_paths_bytes_max: 2 * MIB,
   /** Time limit of a git command, and of freeing the space of output that is in the log. */
   git_timeout_ms: 30_000,
   /** Time limit of a git command that only looks something up. */

@@ -1,6 +1,7 @@
 /** Actor calls that a node sends to the plane: when the plane answers, is slow, or disconnects. */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { MIB } from '../../base/limits.ts';
 import type { Node } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
 import { SOON } from '../../testing/features-fixture.ts';
@@ -67,8 +68,8 @@ afterEach(() => {
 });
 
 test('a call is sent to the plane with its token, and gets its own answer', async () => {
-  const first = link.plane_link.upcall('one', { a: 1 }, 'token');
-  const second = link.plane_link.upcall('two', null, 'other');
+  const first = link.plane_link.upcall('one', '{"a":1}', 'token');
+  const second = link.plane_link.upcall('two', 'null', 'other');
   const [one, two] = [await link.next(), await link.next()];
   expect(one).toMatchObject({ method: 'one', params: '{"a":1}', token: 'token' });
   link.answer(two.id, 'second');
@@ -78,36 +79,36 @@ test('a call is sent to the plane with its token, and gets its own answer', asyn
 });
 
 test('a silent plane counts as unreachable; its late answer is ignored without an error', async () => {
-  const late = link.plane_link.upcall('late', {}, 'token');
+  const late = link.plane_link.upcall('late', '{}', 'token');
   const { id } = await link.next();
   vi.advanceTimersByTime(limits.actor_call_ms);
   await expect(late).rejects.toMatchObject(unreachable);
   link.answer(id, 'late');
-  const next = link.plane_link.upcall('next', {}, 'token');
+  const next = link.plane_link.upcall('next', '{}', 'token');
   link.answer((await link.next()).id, 'in time');
   expect(await next).toBe('in time');
 });
 
 test('forgets a call that could not be sent', async () => {
-  const waiting = link.plane_link.upcall('waiting', {}, 'token');
+  const waiting = link.plane_link.upcall('waiting', '{}', 'token');
   vi.advanceTimersByTime(limits.actor_call_ms);
   await expect(waiting).rejects.toMatchObject(unreachable);
-  void link.plane_link.upcall('next', {}, 'token').catch(() => {});
+  void link.plane_link.upcall('next', '{}', 'token').catch(() => {});
   expect((await link.next()).method).toBe('next');
 });
 
 test('when the link ends, waiting and later calls fail as unreachable at once', async () => {
-  const waiting = link.plane_link.upcall('waiting', {}, 'token');
+  const waiting = link.plane_link.upcall('waiting', '{}', 'token');
   await link.next();
   link.plane_link.end();
   await expect(waiting).rejects.toMatchObject(unreachable);
-  await expect(link.plane_link.upcall('after', {}, 'token')).rejects.toMatchObject(unreachable);
+  await expect(link.plane_link.upcall('after', '{}', 'token')).rejects.toMatchObject(unreachable);
 });
 
 test('limits the number of waiting calls', async () => {
   const calls = [];
-  for (let i = 0; i < limits.link_upcalls_max; i++) calls.push(link.plane_link.upcall('m', {}, 't'));
-  await expect(link.plane_link.upcall('m', {}, 't')).rejects.toMatchObject(unreachable);
+  for (let i = 0; i < limits.link_upcalls_max; i++) calls.push(link.plane_link.upcall('m', '{}', 't'));
+  await expect(link.plane_link.upcall('m', '{}', 't')).rejects.toMatchObject(unreachable);
   const outcomes = Promise.allSettled(calls);
   link.plane_link.end();
   expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
@@ -132,18 +133,47 @@ test('the plane’s answer and its error message arrive unchanged over a real li
     },
   });
   try {
-    await expect(server.upcall('m', {}, 't')).rejects.toMatchObject(unreachable);
+    await expect(server.upcall('m', '{}', 't')).rejects.toMatchObject(unreachable);
     // The snapshot of an empty node still has a first page.
     await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
-    expect(await server.upcall('m', { text: 'ü'.repeat(100_000) }, 't')).toEqual({
-      text: 'ü'.repeat(100_000),
-    });
+    const text = 'ü'.repeat(100_000);
+    expect(await server.upcall('m', JSON.stringify({ text }), 't')).toEqual({ text });
+    await expect(server.upcall('m', '{', 't')).rejects.toThrow('params must be JSON');
     const refused = { kind: 'forbidden', code: 'not_allowed', message: 'not allowed to act as x' };
-    await expect(server.upcall('refused', {}, 't')).rejects.toMatchObject(refused);
-    await expect(server.upcall('broken', {}, 't')).rejects.toThrow('internal server error');
+    await expect(server.upcall('refused', '{}', 't')).rejects.toMatchObject(refused);
+    await expect(server.upcall('broken', '{}', 't')).rejects.toThrow('internal server error');
     expect(calls).toHaveLength(3);
     await plane.detach();
-    await vi.waitFor(() => expect(server.upcall('m', {}, 't')).rejects.toMatchObject(unreachable), SOON);
+    await vi.waitFor(() => expect(server.upcall('m', '{}', 't')).rejects.toMatchObject(unreachable), SOON);
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});
+
+test('no call and no answer is too large for the link', async () => {
+  vi.useRealTimers();
+  const none = { attach: async () => {}, detach: async () => {}, id: 'main' } as Partial<Node> as Node;
+  const server = await openTestNodeServer(none as never);
+  const large = { result: 'x'.repeat(5 * MIB), message: '\ud800'.repeat(2 * MIB) };
+  const plane = remoteNode(() => server.port, {
+    upcall: async ({ method, params }) => {
+      if (method === 'refused') throw new Problem('forbidden', 'not_allowed', large.message);
+      return method === 'large' ? large.result : (params as unknown[]).length;
+    },
+  });
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    const { link } = plane;
+    // Parsed and serialized again, it would have 4.6 million bytes.
+    const items = Math.floor(MIB / '1e20,'.length) - 1;
+    expect(await server.upcall('m', `[${Array(items).fill('1e20').join(',')}]`, 't')).toBe(items);
+    const too_large = { code: 'actor_call_too_large' };
+    await expect(server.upcall('m', `"${large.result}"`, 't')).rejects.toMatchObject(too_large);
+    await expect(server.upcall('large', '{}', 't')).rejects.toMatchObject({ code: 'actor_result_too_large' });
+    await expect(server.upcall('refused', '{}', 't')).rejects.toMatchObject({ code: 'not_allowed' });
+    expect(await server.upcall('m', '[]', 't')).toBe(0);
+    expect(plane.link).toBe(link);
   } finally {
     await plane.detach();
     await server.close();

@@ -8,6 +8,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { Wake } from '../../base/async.ts';
+import { KIB } from '../../base/limits.ts';
 import type { Link, Node, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
 import { Problem, problemKinds, problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
@@ -70,16 +71,19 @@ export class PlaneLink implements NodeSink {
   }
 
   /**
-   * Sends an actor's call to the plane and returns its answer. Throws the plane's Problem, or `node_unreachable` if the
-   * link ends, too many calls are waiting, or no answer arrives within `limits.actor_call_ms`. Ignores a later answer.
+   * Sends an actor's call to the plane and returns its answer. `params`: JSON, sent as it is. Throws the plane's Problem,
+   * `actor_call_too_large` if the call does not fit in a message, or `node_unreachable` if the link ends, too many calls
+   * are waiting, or no answer arrives within `limits.actor_call_ms`. Ignores a later answer.
    */
-  upcall(method: string, params: unknown, token: string): Promise<unknown> {
+  upcall(method: string, params: string, token: string): Promise<unknown> {
     if (this.#over || this.#upcalls.size >= limits.link_upcalls_max) {
       return Promise.reject(problems.nodeUnreachable());
     }
+    if (Buffer.byteLength(method + params + token) > limits.link_message_bytes_max - KIB)
+      return Promise.reject(problems.actorCallTooLarge());
     this.#last_upcall = (this.#last_upcall + 1) >>> 0;
     const id = this.#last_upcall;
-    const value = { id, method, params: JSON.stringify(params), token };
+    const value = { id, method, params, token };
     const message = create(AttachResponseSchema, { body: { case: 'upcall', value } });
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {

@@ -18,7 +18,7 @@ import {
   type Read,
   type RefusedSchema,
 } from '../proto/node_pb.ts';
-import { ProtocolError, safeInteger } from '../wire.ts';
+import { ProtocolError, refusalToWire, safeInteger } from '../wire.ts';
 import { type LongPollRead, LongPollReads } from './long-poll-reads.ts';
 import { SendWindow } from './send-window.ts';
 
@@ -154,8 +154,7 @@ class Pull {
         else if (reading.long_poll) this.#long_poll.delete(reading);
         if (last || data.length > 0) chunks.push({ id, data, last });
       } catch (error) {
-        const { kind, code, message } = this.#problemOf(error, reading);
-        refused.push({ id, refusal: { kind, code, message } });
+        refused.push({ id, refusal: refusalToWire(this.#problemOf(error, reading)) });
         if (reading.long_poll) this.#long_poll.delete(reading);
       }
     }

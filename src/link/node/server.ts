@@ -73,8 +73,8 @@ export interface NodeServerOptions {
 
 export interface NodeServer {
   readonly port: number;
-  /** Passes an actor's call up to the plane; throws a Problem if no plane is attached. */
-  upcall(method: string, params: unknown, token: string): Promise<unknown>;
+  /** See `PlaneLink.upcall`. Throws `node_unreachable` if no plane is attached. */
+  upcall(method: string, params: string, token: string): Promise<unknown>;
   /** Ends the link and all connections. */
   close(): Promise<void>;
 }
@@ -154,7 +154,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     this.completeRenewal = options.renewal.completeRenewal;
   }
 
-  upcall(method: string, params: unknown, token: string): Promise<unknown> {
+  upcall(method: string, params: string, token: string): Promise<unknown> {
     if (!this.#plane_link) return Promise.reject(problems.nodeUnreachable());
     return this.#plane_link.upcall(method, params, token);
   }

@@ -11,7 +11,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Client, createClient } from '@connectrpc/connect';
 import { sleep, Wake } from '../../base/async.ts';
-import { limits as sharedLimits } from '../../base/limits.ts';
+import { KIB, limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import type { Link, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
@@ -32,6 +32,8 @@ import {
   LINK_HEADER,
   type LinkPosition,
   ProtocolError,
+  paramsFromWire,
+  refusalToWire,
   toProblem,
   versionInfo,
   versionMismatch,
@@ -258,11 +260,14 @@ export class Attachment implements Link {
     if (++this.#upcalls > limits.link_upcalls_max) throw new ProtocolError('too many calls at once');
     const reply = async () => {
       try {
-        const result = await this.#options.upcall({ method, params: JSON.parse(params), token });
-        return { id, outcome: { case: 'result', value: JSON.stringify(result ?? null) } } as const;
+        const result = await this.#options.upcall({ method, params: paramsFromWire(params), token });
+        const value = JSON.stringify(result ?? null);
+        if (Buffer.byteLength(value) > limits.link_message_bytes_max - KIB)
+          throw problems.actorResultTooLarge();
+        return { id, outcome: { case: 'result', value } } as const;
       } catch (error) {
-        const { kind, code, message } = error instanceof Problem ? error : problems.upcallFailed();
-        return { id, outcome: { case: 'refusal', value: { kind, code, message } } } as const;
+        const value = refusalToWire(error instanceof Problem ? error : problems.upcallFailed());
+        return { id, outcome: { case: 'refusal', value } } as const;
       }
     };
     void reply().then((value) => {

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits as sharedLimits } from '../../base/limits.ts';
+import { MIB, limits as sharedLimits } from '../../base/limits.ts';
 import type { Folders } from '../../core/node.ts';
 import {
   commit,
@@ -413,3 +413,13 @@ function replaceIn(path: string, name: string, by: string): void {
   chmodSync(path, 0o644);
   writeFileSync(path, bytes);
 }
+
+test('lists only as many changes as fit in a message, however long their paths are', async () => {
+  const levels = Array.from({ length: 14 }, (_, n) => `${'d'.repeat(240)}${n}`);
+  mkdirSync(join(repo, ...levels), { recursive: true });
+  for (let n = 0; n < 700; n++) write(join(...levels, `file-${n}`), '');
+  const { files, truncated } = await changes();
+  expect(truncated).toBe(true);
+  expect(files.length).toBeGreaterThan(500);
+  expect(Buffer.byteLength(JSON.stringify(files))).toBeLessThan(3 * MIB);
+});

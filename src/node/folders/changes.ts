@@ -70,10 +70,14 @@ export async function listChanges(
     withIndex(git, view, (shown) => changedRecords(git, shown)),
     has_own_branch && !request.skip_remote ? remoteOf(git, view.workdir, { branch, head }) : null,
   ]);
-  const shown = records.slice(0, sharedLimits.changed_files_max);
   const files: ChangedFile[] = [];
   const budget = { bytes: limits.untracked_bytes_max };
-  for (const record of shown) files.push(await shownFile(view.workdir, record, budget));
+  let path_bytes = 0;
+  for (const record of records.slice(0, sharedLimits.changed_files_max)) {
+    path_bytes += Buffer.byteLength(record.path) + Buffer.byteLength(record.from ?? '');
+    if (path_bytes > limits.changed_paths_bytes_max) break;
+    files.push(await shownFile(view.workdir, record, budget));
+  }
   return {
     git: true,
     branch,
@@ -81,7 +85,7 @@ export async function listChanges(
     head,
     remote,
     files,
-    truncated: truncated || records.length > shown.length,
+    truncated: truncated || records.length > files.length,
   };
 }
 

@@ -57,7 +57,7 @@ async function ask(
 test('passes on a call with its token and caller address, and returns the answer', async () => {
   const connection = await dial(await openTestListener());
   expect(await ask(connection, { params: '{"a":[1,"ü"]}', authorization: 'bearer a.b-c_d' })).toEqual({
-    ...{ method: 'm', params: { a: [1, 'ü'] }, token: 'a.b-c_d', ip: '127.0.0.1' },
+    ...{ method: 'm', params: '{"a":[1,"ü"]}', token: 'a.b-c_d', ip: '127.0.0.1' },
   });
 });
 
@@ -83,14 +83,13 @@ test('serves gRPC only, and no other protocol of the library', async () => {
   }
 });
 
-test('accepts only JSON of a limited size', async () => {
+test('accepts only calls of a limited size', async () => {
   const connection = await dial(await openTestListener({ call: async () => 'passed' }));
   const quoted = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
   const most = limits.actor_params_bytes_max;
   expect(await ask(connection, { params: quoted(most) })).toBe('passed');
   expect(await ask(connection, { params: quoted(most + 1) })).toBe('too_large: the call is too large');
   expect(await ask(connection, { method: 'x'.repeat(65) })).toBe('too_large: the call is too large');
-  expect(await ask(connection, { params: '{' })).toBe('invalid: params must be JSON');
   // The listener stops reading before the end.
   expect(await ask(connection, { params: quoted(4 * most) })).not.toBe('passed');
   expect(await ask(connection, { params: '[]' })).toBe('passed');

@@ -7,7 +7,7 @@ import { type ConnectRouter, createContextKey } from '@connectrpc/connect';
 import type { Connection } from '../../base/connections.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
-import { invalid, Problem, problems } from '../../core/problem.ts';
+import { Problem, problems } from '../../core/problem.ts';
 import { callerConnection } from '../../link/callers.ts';
 import { ActorService } from '../../link/proto/actor_pb.ts';
 import { toConnectError } from '../../link/wire.ts';
@@ -20,7 +20,8 @@ export const isOperator = createContextKey(false);
 
 interface ActorCall {
   method: string;
-  params: unknown;
+  /** JSON, at most `limits.actor_params_bytes_max`. Not parsed here: serialized again, it could be several times larger. */
+  params: string;
   token: string | null;
   ip: string | null;
 }
@@ -128,7 +129,7 @@ export function actorRoutes({ call, isGenuine, log }: ActorBackend): (router: Co
           const token = authorization === null && values.get(isOperator) ? null : parseBearer(authorization);
           if (method.length > limits.actor_method_chars_max) throw problems.actorCallTooLarge();
           if (Buffer.byteLength(params) > limits.actor_params_bytes_max) throw problems.actorCallTooLarge();
-          const request = { method, params: parse(params), token, ip: values.get(callerAddress) };
+          const request = { method, params, token, ip: values.get(callerAddress) };
           const result = await pass(request, values.get(callerConnection));
           return { result: JSON.stringify(result ?? null) };
         } catch (error) {
@@ -150,12 +151,4 @@ function parseBearer(authorization: string | null): string {
   if (token === undefined || token.length > sharedLimits.link_token_chars_max)
     throw problems.actorUnauthorized();
   return token;
-}
-
-function parse(params: string): unknown {
-  try {
-    return JSON.parse(params);
-  } catch {
-    throw invalid('params must be JSON');
-  }
 }
