@@ -138,6 +138,12 @@ export const limits = {
   diff_context_lines_max: 1_000,
   /** Changed files that one response lists. */
   changed_files_max: 2_000,
+  /** Processes that a session left behind and that are listed. More are only counted. */
+  leftovers_max: 50,
+  /** Command of a process that a session left behind. */
+  leftover_command_bytes_max: 256,
+  /** Error text of a session fact, and its details. */
+  fact_text_bytes_max: 1 * KIB,
   /** Largest patch of an agent's changes. */
   patch_bytes_max: 8 * MIB,
   /** Longest URL of a git remote that is shown. */

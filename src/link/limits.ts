@@ -41,6 +41,8 @@ export const limits = {
   link_text_chars_max: 4 * KIB,
   /** Details of a warning. */
   link_details_max: 16,
+  /** Processes that survived a stop, in its answer. */
+  link_survivors_max: 10_000,
   /** Session facts that wait to be sent to the plane. */
   link_facts_waiting_max: 10_000,
   /** Actor calls through one node at the same time. */

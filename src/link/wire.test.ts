@@ -1,10 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
+import { boundEnd } from '../core/fact-bounds.ts';
 import { Problem } from '../core/problem.ts';
 import { limits as linkLimits } from './limits.ts';
-import { ProgramFindingSchema } from './proto/node_pb.ts';
-import { findingsFromWire, ProtocolError, refusalToWire } from './wire.ts';
+import { FactSchema, ProgramFindingSchema, SessionEndSchema } from './proto/node_pb.ts';
+import { factFromWire, findingsFromWire, ProtocolError, refusalToWire } from './wire.ts';
 
 const question = { program: 'a', version_argv: ['a', '-v'], env: ['KEY', 'OTHER'], files: ['.a', '.b'] };
 
@@ -38,4 +39,17 @@ test('an error text of any length and form fits in the trailers of a response', 
     expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(linkLimits.link_text_chars_max);
     expect(cut).toMatch(/^(\u4e2d\ufffd)+\u4e2d?$/);
   }
+});
+
+test('an end from a node of an earlier version lists a bounded number of processes', () => {
+  const leftovers = Array.from({ length: 8_000 }, (_, pid) => ({
+    pid: BigInt(pid),
+    command: 'x'.repeat(999),
+  }));
+  const value = create(SessionEndSchema, { leftovers });
+  const { body } = factFromWire(create(FactSchema, { body: { case: 'ended', value } }));
+  if (body.kind !== 'ended') throw new Error(body.kind);
+  expect(body.end.leftovers).toHaveLength(limits.leftovers_max);
+  expect(body.end.leftovers.at(-1)?.command).toMatch(/^x+ \(and 7950 more processes\)$/);
+  expect(boundEnd(body.end)).toEqual(body.end);
 });

@@ -7,6 +7,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { cutText } from '../base/text.ts';
 import { version } from '../base/version.ts';
+import { boundEnd } from '../core/fact-bounds.ts';
 import {
   type ChangedFile,
   changeStatuses,
@@ -320,7 +321,7 @@ function endToWire(end: SessionEnd): MessageInitShape<typeof SessionEndSchema> {
 function endFromWire(end: WireSessionEnd): SessionEnd {
   const reason = endReasons.find((known) => known === end.reason) ?? null;
   if (reason === null && end.reason !== undefined) throw new ProtocolError('an unknown end reason');
-  return {
+  return boundEnd({
     exit: {
       exit_code: end.exitCode ?? null,
       exit_signal: end.exitSignal ?? null,
@@ -331,7 +332,7 @@ function endFromWire(end: WireSessionEnd): SessionEnd {
     cleanup: cleanupFromWire(end.cleanup),
     leftovers: end.leftovers.map(({ pid, command }) => ({ pid: safeInteger(pid), command })),
     ended_at_ms: timeMs(end.endedAtMs),
-  };
+  });
 }
 
 /** Null if the value is absent or unknown. */

@@ -6,8 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
+import { limits, MIB } from '../base/limits.ts';
+import type { SessionFact } from '../core/node.ts';
 import { openTestNode, sharedLauncher } from '../testing/local-node.ts';
 import { launchOf, RecordingSink, until } from '../testing/node-suite.ts';
+import { openTestNodeServer, remoteNode } from '../testing/remote-node.ts';
 import type { LocalNodeOptions } from './node.ts';
 import { findCgroupParent } from './processes/cgroup.ts';
 import { ActorFiles } from './sessions/actor-files.ts';
@@ -250,3 +253,54 @@ test.runIf(cgroups)('a node that starts removes the cgroup of a forgotten sessio
     );
   await until(isGone);
 });
+
+test('only some of the processes that are left behind are listed, and the others counted', async () => {
+  const node = await open();
+  const sink = new RecordingSink();
+  await node.attach(sink);
+  const script = 'exec >/dev/null 2>&1; for i in $(seq 60); do sleep 7 & done';
+  const launch = launchOf(data, ['/bin/sh', '-c', script], { on_exit: 'keep' });
+  await node.start(launch);
+  const { leftovers } = await sink.ended(launch.session_id);
+  expect(leftovers).toHaveLength(limits.leftovers_max);
+  expect(leftovers.at(-1)?.command).toMatch(/ \(and 10 more processes\)$/);
+});
+
+test.each([5_000, 20_000])(
+  'a node with a session of an earlier version that left %i processes behind can be reached',
+  async (count) => {
+    const launch = launchOf(data, ['/bin/true']);
+    const { session_id } = launch;
+    const first = await open();
+    const sink = new RecordingSink();
+    await first.attach(sink);
+    await first.start(launch);
+    const end = await sink.ended(session_id);
+    await first.close();
+    const leftovers = Array.from({ length: count }, (_, pid) => ({ pid, command: '\u4e2d'.repeat(195) }));
+    const error = '\u4e2d'.repeat(2 * MIB);
+    const bodies: SessionFact['body'][] = [
+      { kind: 'started', pid: 1, started_at_ms: 1 },
+      { kind: 'trouble', code: 'pump_restarted', error, details: { error } },
+      { kind: 'ended', end: { ...end, leftovers } },
+    ];
+    const facts = bodies.map((body, n) => JSON.stringify({ session_id, number: n + 1, at_ms: 1, body }));
+    await writeFile(inSession(session_id, 'facts'), facts.join('\n'));
+
+    const node = await open();
+    const server = await openTestNodeServer(node);
+    const plane = remoteNode(() => server.port);
+    onTestFinished(async () => {
+      await plane.detach();
+      await server.close();
+    });
+    const received = new RecordingSink();
+    await plane.attach(received);
+    expect(received.eventsOf(session_id).map(({ number }) => number)).toEqual([1, 2, 3]);
+    const listed = (await received.ended(session_id)).leftovers;
+    expect(listed).toHaveLength(limits.leftovers_max);
+    expect(listed.at(-1)?.command).toContain(` (and ${count - limits.leftovers_max} more processes)`);
+    for (const { command } of listed)
+      expect(Buffer.byteLength(command)).toBeLessThanOrEqual(limits.leftover_command_bytes_max);
+  },
+);

@@ -50,6 +50,8 @@ export const limits = {
   launcher_answer_ms: 30_000,
   /** Largest file in a session folder. */
   session_file_bytes_max: 4 * MIB,
+  /** Largest file with the facts of a session. An earlier version could write so much. */
+  facts_file_bytes_max: 64 * MIB,
   /** Warnings of one session that are recorded. */
   session_warnings_max: 1_000,
   /** Disk space is freed in steps of this size. */

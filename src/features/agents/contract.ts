@@ -40,7 +40,7 @@ import {
 } from './rules.ts';
 
 const LEFTOVERS =
-  'Processes of its last session that were still running when it ended: with `on_exit: keep`, or because svc could not end them. svc does not check whether they still run.';
+  'Processes of its last session that were still running when it ended: with `on_exit: keep`, or because svc could not end them. svc does not check whether they still run. At most 50; the last command then ends with the number of the others.';
 
 const permissionMode = z.enum(permissionModes).meta({
   description:

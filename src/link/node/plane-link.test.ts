@@ -1,16 +1,18 @@
 /** Actor calls that a node sends to the plane: when the plane answers, is slow, or disconnects. */
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { MIB } from '../../base/limits.ts';
-import type { Node } from '../../core/node.ts';
+import { KIB, MIB } from '../../base/limits.ts';
+import { directLink, type Node, type NodeSink } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
 import { SOON } from '../../testing/features-fixture.ts';
+import { launchOf } from '../../testing/node-suite.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
 import { limits } from '../limits.ts';
 import {
   type AttachRequest,
   AttachRequestSchema,
   type AttachResponse,
+  SnapshotPageSchema,
   type Upcall,
 } from '../proto/node_pb.ts';
 import { PlaneLink } from './plane-link.ts';
@@ -24,8 +26,7 @@ class Link {
   #answer = Promise.withResolvers<AttachRequest>();
   readonly taken: Promise<unknown>;
 
-  constructor() {
-    const node = { attach: async () => {} } as Partial<Node> as Node;
+  constructor(node = { attach: async () => {} } as Partial<Node> as Node) {
     this.plane_link = new PlaneLink(node, { plane_id: 'pln_a', incarnation: 1, epoch: 1 });
     this.#responses = this.plane_link.responses();
     this.taken = this.plane_link.take(this.#requests()).catch((error: Error) => error.message);
@@ -178,4 +179,25 @@ test('no call and no answer is too large for the link', async () => {
     await plane.detach();
     await server.close();
   }
+});
+
+test('pages of a snapshot are bounded in bytes', async () => {
+  vi.useRealTimers();
+  const argv = ['\u4e2d'.repeat(60_000)];
+  const view = {
+    ...{ session_id: 'ses_a', launch: { ...launchOf('/', argv), env_keys: [] }, phase: 'running' as const },
+    ...{ pid: 1, started_at_ms: 1, end: null, stdin_bytes: 0, facts: [] },
+  };
+  const node = {
+    attach: async (sink: NodeSink) => sink.snapshot(Array(20).fill(view), directLink('main'), []),
+  } as Partial<Node> as Node;
+  const { plane_link } = new Link(node);
+  let sessions = 0;
+  for await (const { body } of plane_link.responses()) {
+    if (body.case !== 'snapshot') throw new Error(body.case);
+    expect(toBinary(SnapshotPageSchema, body.value).length).toBeLessThan(limits.link_page_bytes + KIB);
+    sessions += body.value.sessions.length;
+    if (body.value.last) break;
+  }
+  expect(sessions).toBe(20);
 });

@@ -6,7 +6,7 @@
  *   hello accepted (`server.ts`) ─▶ snapshot ─▶ facts and wakes
  *                 └────────────────────┴─────────────┴──▶ ended: a later link, an error, a closed connection, or a full queue
  */
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { Wake } from '../../base/async.ts';
 import { KIB } from '../../base/limits.ts';
 import type { Link, Node, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
@@ -156,15 +156,13 @@ export class PlaneLink implements NodeSink {
     let last = false;
     do {
       const sessions = [];
-      let chars = 0;
-      while (
-        from < views.length &&
-        sessions.length < limits.link_page_sessions &&
-        chars < limits.link_page_bytes
-      ) {
-        const view = views[from++]!;
-        chars += JSON.stringify(view).length;
-        sessions.push(create(SessionViewSchema, viewToWire(view)));
+      let bytes = 0;
+      while (from < views.length && sessions.length < limits.link_page_sessions) {
+        const session = create(SessionViewSchema, viewToWire(views[from]!));
+        bytes += toBinary(SessionViewSchema, session).length;
+        if (bytes > limits.link_page_bytes && sessions.length > 0) break;
+        sessions.push(session);
+        from++;
       }
       const ids = unreadable.splice(0, limits.link_page_sessions);
       last = from >= views.length && unreadable.length === 0;

@@ -264,7 +264,10 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     if (notAfterMs !== undefined && this.#options.clock.now() > safeInteger(notAfterMs))
       throw commandExpired();
     const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
-    return { ...withoutNulls({ cleanup }), survivors: survivors.map(BigInt) };
+    return {
+      ...withoutNulls({ cleanup }),
+      survivors: survivors.slice(0, limits.link_survivors_max).map(BigInt),
+    };
   };
 
   input: ServiceImpl<typeof NodeService>['input'] = async ({ sessionId, offset, data, eof }, context) => {

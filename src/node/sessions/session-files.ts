@@ -27,6 +27,7 @@ import { promisify } from 'node:util';
 import { ignoreErrors, removeKnown } from '../../base/files.ts';
 import type { ProcessRef } from '../../base/proc.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
+import { boundFact } from '../../core/fact-bounds.ts';
 import type { SessionFact, SessionView } from '../../core/node.ts';
 import type { Launch, StreamSizes } from '../../core/session.ts';
 import { limits } from '../limits.ts';
@@ -254,12 +255,13 @@ export class SessionFiles {
     return { status: Number(match[1]), uptime_s, at_ms: Math.round(at_ms), shell_output };
   }
 
-  /** All recorded facts in order. Skips incomplete lines. */
+  /** All recorded facts in order, bounded: an earlier version listed every process. Skips incomplete lines. */
   readFacts(): SessionFact[] {
     const facts: SessionFact[] = [];
-    for (const line of (this.#read('facts') ?? '').split('\n')) {
+    for (const line of (this.#read('facts', limits.facts_file_bytes_max) ?? '').split('\n')) {
       const fact = parseJson(line) as SessionFact | null;
-      if (typeof fact?.body?.kind === 'string' && fact.number === facts.length + 1) facts.push(fact);
+      if (typeof fact?.body?.kind === 'string' && fact.number === facts.length + 1)
+        facts.push(boundFact(fact));
     }
     return facts;
   }
@@ -429,7 +431,7 @@ export class SessionFiles {
    * Null if the file is missing, not a regular file, or longer than `limits.session_file_bytes_max`. Other failures are
    * thrown, because they do not mean that the file is missing.
    */
-  #read(name: string): string | null {
+  #read(name: string, bytes_max: number = limits.session_file_bytes_max): string | null {
     let fd: number;
     try {
       fd = this.open(name, READ);
@@ -439,7 +441,7 @@ export class SessionFiles {
     }
     try {
       const info = fstatSync(fd);
-      if (!info.isFile() || info.size > limits.session_file_bytes_max) return null;
+      if (!info.isFile() || info.size > bytes_max) return null;
       return readFileSync(fd, 'utf8');
     } finally {
       closeSync(fd);

@@ -21,6 +21,7 @@ import { ignoreErrors } from '../../base/files.ts';
 import type { Logger } from '../../base/log.ts';
 import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import type { StreamName } from '../../core/event.ts';
+import { boundFact } from '../../core/fact-bounds.ts';
 import type { SessionEnd, SessionFact, SessionView, StopReport, WarningCode } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { type Cleanup, type Exit, type Leftover, START_INTERRUPTED } from '../../core/session.ts';
@@ -488,7 +489,7 @@ export class LocalSession {
     // The session ended while a warning waited for its turn. The end is the last fact.
     if (this.end) return;
     const number = this.facts.length + 1;
-    const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
+    const fact = boundFact({ session_id: this.id, number, at_ms: this.#host.clock.now(), body });
     await this.files.appendFact(fact).catch(async (error: unknown) => {
       // The end is reported even if it cannot be stored. The next process finds no directory and reports the same.
       if (body.kind !== 'ended' || this.files.directoryExists()) throw error;
