@@ -114,6 +114,8 @@ export const limits = {
   git_short_file_bytes_max: 1 * MIB,
   /** Entries of a folder that are searched for FIFOs and devices. */
   special_files_entries_max: 50_000,
+  /** User namespaces in one sandbox, with one or two of bubblewrap. Browsers and agents with a sandbox need a few. */
+  sandbox_user_namespaces_max: 32,
   /** Largest sign-in file that is copied into a sandbox. */
   sign_in_bytes_max: 1 * MIB,
   /** Time limit of one job of a folder worker. */

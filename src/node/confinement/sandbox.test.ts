@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openTestNode } from '../../testing/local-node.ts';
+import { sandboxMissing } from '../../testing/sandbox.ts';
+import { limits } from '../limits.ts';
 import { directExec, type Exec } from '../processes/exec.ts';
 import { type FolderView, Sandbox } from './sandbox.ts';
+import { seccompFilter } from './seccomp-filter.ts';
 
 let root: string;
 beforeEach(async () => {
@@ -258,4 +261,37 @@ test('shows no repositories in place of worktrees', async () => {
   position(argv, '--ro-bind', join(root, 'repos'), join(root, 'repos'));
   position(argv, '--tmpfs', join(root, 'trees'));
   expect(argv.filter((word) => word === join(root, 'trees'))).toHaveLength(1);
+});
+
+test.skipIf(sandboxMissing() !== null)('limits the user namespaces that exist in a sandbox', async () => {
+  const sandbox = make({ exec: directExec });
+  expect(await sandbox.problem()).toBeNull();
+  expect(sandbox.gaps.join()).not.toContain('user namespaces of its user');
+  const { argv, release } = await sandbox.folders({ kind: 'programs' });
+  const most = limits.sandbox_user_namespaces_max;
+  const script = `for i in $(seq ${most + 10}); do unshare --user sh -c 'echo made; sleep 2' & done; wait`;
+  try {
+    const [program, ...words] = [...argv, '/bin/sh', '-c', script];
+    const { stdout } = await directExec.run([program!, ...words], {
+      ...{ cwd: '/', stdin: seccompFilter(), env: { PATH: '/usr/bin:/bin' } },
+      ...{ output_bytes_max: 4_096, timeout_ms: 20_000 },
+    });
+    const made = stdout.toString().split('made').length - 1;
+    expect(made).toBeGreaterThanOrEqual(most - 2);
+    expect(made).toBeLessThan(most);
+  } finally {
+    await release();
+  }
+});
+
+test('works where the number of user namespaces cannot be limited, and says so', async () => {
+  const refuses = (words: readonly string[]) => words.includes('--keep-caps');
+  const exec: Exec = { run: async (argv) => ({ ...nothing, code: refuses(argv) ? 1 : 0 }) };
+  const sandbox = make({ exec });
+  expect(await sandbox.problem()).toBeNull();
+  expect(sandbox.gaps.join()).toContain('user namespaces of its user');
+  const { argv, release } = await sandbox.agent(agent());
+  await release();
+  expect(argv.slice(0, argv.indexOf('/usr/bin/bwrap'))).not.toContain('--keep-caps');
+  position(argv, '--unshare-pid');
 });

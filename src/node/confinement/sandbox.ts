@@ -14,6 +14,8 @@ import { dirname } from 'node:path';
 import { limits } from '../../base/limits.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import { isInside, outermost, realRoots } from '../folders/paths.ts';
+import { limits as nodeLimits } from '../limits.ts';
+import { systemTool } from '../processes/tools.ts';
 import { type AgentIdentity, stateMounts } from './agent-state.ts';
 import { type HeldFolder, holdFolder, identify } from './held-folder.ts';
 import { MachineView } from './machine-view.ts';
@@ -104,7 +106,16 @@ const PID_NAMESPACE = ['--unshare-pid'];
  * Without this, file systems that the host mounts later would appear in the sandbox, on top of read-only and hidden
  * folders. Unprivileged users can use it because it creates a user namespace.
  */
-const PRIVATE_MOUNTS = ['--user', '--map-current-user', '--mount', '--propagation', 'private', '--'];
+const PRIVATE_MOUNTS = ['--user', '--map-current-user', '--mount', '--propagation', 'private'];
+/**
+ * The kernel counts a user's namespaces in every namespace above them, so a limit in the outer one applies to all in the
+ * sandbox, and only capabilities in the outer one can raise it. bubblewrap refuses to start with them.
+ */
+const USER_NAMESPACE_LIMIT = [
+  ...['--keep-caps', '--', '/bin/sh', '-c'],
+  `echo ${nodeLimits.sandbox_user_namespaces_max} >/proc/sys/user/max_user_namespaces && exec "$@"`,
+  ...['svc', systemTool('setpriv'), '--ambient-caps=-all', '--inh-caps=-all'],
+];
 /**
  * Fails if the kernel settings are writable. Root owns them and needs no capability to write them, so mounts must
  * prevent it.
@@ -118,6 +129,7 @@ export class Sandbox {
   #works = false;
   #pid_namespace = true;
   #private_mounts = true;
+  #user_namespace_limit = true;
 
   constructor(options: SandboxOptions) {
     this.#options = options;
@@ -137,15 +149,18 @@ export class Sandbox {
     const can_find_children = await exists('/proc/thread-self/children');
     let refusal: string | null = null;
     // Ordered from the strongest combination to the weakest.
-    for (const [pid_namespace, private_mounts] of [
-      [true, true],
-      [true, false],
-      [false, true],
-      [false, false],
+    for (const [pid_namespace, private_mounts, user_namespace_limit] of [
+      [true, true, true],
+      [true, true, false],
+      [true, false, false],
+      [false, true, true],
+      [false, true, false],
+      [false, false, false],
     ] as const) {
       if ((pid_namespace && !can_find_children) || (private_mounts && unshare === null)) continue;
       this.#pid_namespace = pid_namespace;
       this.#private_mounts = private_mounts;
+      this.#user_namespace_limit = user_namespace_limit;
       refusal = await this.#try([...mountArguments(DEVICES), ...(pid_namespace ? processes : [])]);
       if (refusal === null) break;
     }
@@ -164,6 +179,11 @@ export class Sandbox {
     if (!this.#private_mounts) {
       found.push(
         'agents see file systems that this machine mounts while they run: install util-linux 2.36 or later, and allow unshare user namespaces',
+      );
+    }
+    if (!this.#user_namespace_limit) {
+      found.push(
+        'an agent can use up the user namespaces of its user, so that nothing starts in a sandbox: install util-linux 2.36 or later, and make /proc/sys/user writable',
       );
     }
     if (process.getuid?.() === 0 && !this.#options.run_as) {
@@ -259,7 +279,9 @@ export class Sandbox {
   /** The argv of bubblewrap itself. Call `problem` first. */
   get #bwrap(): [string, ...string[]] {
     const { bwrap, unshare } = this.#options;
-    return this.#private_mounts ? [unshare!, ...PRIVATE_MOUNTS, bwrap!] : [bwrap!];
+    if (!this.#private_mounts) return [bwrap!];
+    const limit = this.#user_namespace_limit ? USER_NAMESPACE_LIMIT : [];
+    return [unshare!, ...PRIVATE_MOUNTS, ...limit, '--', bwrap!];
   }
 
   /** The options for the descriptors that bubblewrap reads from and reports to. */

@@ -197,7 +197,8 @@ obey() {
 /**
  * Arguments: `svc mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed command…`. An empty `chown`,
  * `cgroup` or `boxed` means none. `command` is what the main process executes:
- * `[setpriv …] [[unshare … --] bwrap … --] [setsid] sh -c 'eval "$svc_inner"' svc … argv…`. INNER is in `svc_inner`.
+ * `[setpriv …] [[unshare … -- [sh … setpriv … --]] bwrap … --] [setsid] sh -c 'eval "$svc_inner"' svc … argv…`. INNER is
+ * in `svc_inner`.
  *
  * Starting a program costs about 1 ms of processor time, so the wrapper uses as few as possible: it claims the session
  * with a new file instead of `mkdir`, and writes the exit status in place.
