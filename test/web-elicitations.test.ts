@@ -191,3 +191,15 @@ browserTest('a date that is not complete is reported at its field and not left o
   await card.getByRole('button', { name: 'Send' }).click();
   await expect.poll(async () => (await get(elicitation)).status, SOON).toBe('accepted');
 });
+
+browserTest('a request that cannot be shown leaves the others', async () => {
+  const field = { type: 'string', format: 'date-time', default: '2026-02-28T10:00:00Z' };
+  const broken = { message: 'When?', requestedSchema: { type: 'object', properties: { at: field } } };
+  const [, shown] = [await startEliciting({ mode: 'form', ...broken }), await startEliciting()];
+  const { page } = await browser.open(plane);
+  await page.addInitScript('Date.prototype.toJSON = () => { throw new RangeError("Invalid time value"); }');
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/approvals`);
+  await page.getByRole('alert').filter({ hasText: 'Invalid time value' }).waitFor(SOON);
+  await page.locator(`[data-elicitation="${shown.id}"]`).waitFor(SOON);
+});

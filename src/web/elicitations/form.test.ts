@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { elicitationRecord, formField } from '../../testing/elicitation-record.ts';
 import { buildContent, describeRules, fieldProblem, initialValue, readValues } from './form.ts';
 import { getTitle, outcomeText } from './text.ts';
@@ -51,6 +51,17 @@ test('a time is sent with its zone, and parses back to the same instant', () => 
   expect(buildContent([field], [initialValue(field)])).toEqual({ at });
   expect(initialValue(formField('at', { format: 'date-time', default: 'soon' }))).toBe('');
 });
+
+test.each([-840, 0, 720])(
+  'a default time that a control cannot show is ignored, %i minutes behind UTC',
+  (minutes) => {
+    vi.spyOn(Date.prototype, 'getTimezoneOffset').mockReturnValue(minutes);
+    const times = ['+275760-09-13T00:00:00Z', '-271821-04-20T00:00:00Z', '+012026-02-28T10:00:00Z', 'soon'];
+    const fields = times.map((at) => formField('at', { format: 'date-time', default: at }));
+    expect(fields.map(initialValue)).toEqual(['', '', '', '']);
+    vi.restoreAllMocks();
+  },
+);
 
 test('fields with special names do not interfere with each other', () => {
   const fields = ['constructor', 'toString'].map((name) => formField(name));

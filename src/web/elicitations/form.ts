@@ -103,10 +103,10 @@ export function describeRules({ type, format, min, max, pattern }: FormField): s
   return [kinds[type] ?? '', of_format, bounds, matches].filter(Boolean).join(', ');
 }
 
-/** For a control without a time zone; empty if the text is not a time. */
+/** For a control without a time zone; empty if the text is not a time, or not one that the control can show. */
 function localTime(text: string): string {
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms)) return '';
-  const offset_ms = new Date(ms).getTimezoneOffset() * 60_000;
-  return new Date(ms - offset_ms).toISOString().slice(0, 19);
+  const time = new Date(text);
+  // Null, instead of an exception, for what is not a time, or is none in this time zone.
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toJSON() as string | null;
+  return /^\d{4}-/.test(local ?? '') ? local!.slice(0, 19) : '';
 }

@@ -5,6 +5,7 @@ import { type AgentRecord, agentsQuery, type ReviewRecord, teamsQuery } from '..
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { type ReviewView, toReviewView } from '../../reviews/review-view.ts';
+import { Contained } from '../../ui/contained.tsx';
 import { QuestionCard } from '../../waiting/question-card.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import { RunCard } from '../../waiting/run-card.tsx';
@@ -25,20 +26,25 @@ export function useNames(): Names {
   return { agents, teams };
 }
 
-export function ItemCard({
-  item,
-  names,
-  viewFor,
-  named = true,
-  className,
-}: {
+/** The card of each item fails alone. */
+export function ItemCard(props: ItemCardProps) {
+  return (
+    <Contained retryOn={props.item}>
+      <CardOfKind {...props} />
+    </Contained>
+  );
+}
+
+interface ItemCardProps {
   item: WaitingItem;
   names: Names;
   viewFor: (item: WaitingItem) => ReviewView;
   /** Shows the agent's name. */
   named?: boolean;
   className?: string;
-}) {
+}
+
+function CardOfKind({ item, names, viewFor, named = true, className }: ItemCardProps) {
   const agent = names.agents.find(({ id }) => id === item.agent_id);
   const rest = { named, ...(className && { className }) };
   switch (item.kind) {

@@ -13,6 +13,7 @@ import {
 import { LazyElicitationCard } from '../../../elicitations/lazy.tsx';
 import { ReviewCard } from '../../../reviews/card.tsx';
 import { viewOfItem } from '../../../reviews/review-view.ts';
+import { Contained } from '../../../ui/contained.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { TimeOfDay } from '../../../ui/time.tsx';
 import { CardOrLink } from '../../../waiting/card-link.tsx';
@@ -62,7 +63,9 @@ export const RowBlock = memo(
             <TimeOfDay ts={getItem(row).ts} />
           </p>
         )}
-        <RowView row={row} folder={folder} agent={agent} marked={marked} />
+        <Contained retryOn={row}>
+          <RowView row={row} folder={folder} agent={agent} marked={marked} />
+        </Contained>
         {first && is_pointed && (
           <a
             href={`#e${first.seq}`}

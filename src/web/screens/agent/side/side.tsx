@@ -6,6 +6,7 @@ import type { View } from '../../../../acp/transcript/transcript.ts';
 import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
+import { Contained } from '../../../ui/contained.tsx';
 import { LazyDialog } from '../../../ui/lazy-dialog.tsx';
 import { usePainted } from '../../../ui/painted.ts';
 import { usedPercent } from '../../../ui/usage.ts';
@@ -84,10 +85,18 @@ const Details = memo(
         {view.title !== null && !repeatsPrompt(view.title, view.items) && (
           <p className="break-words font-medium">{view.title}</p>
         )}
-        <Plan plan={view.plan} />
-        <Files agent={agent} turn={view.turns.at(-1)} />
-        <UsageGauge usage={view.usage} />
-        <AgentSettings agent={agent} modes={view.modes} options={view.config_options} />
+        <Contained retryOn={view}>
+          <Plan plan={view.plan} />
+        </Contained>
+        <Contained retryOn={view}>
+          <Files agent={agent} turn={view.turns.at(-1)} />
+        </Contained>
+        <Contained retryOn={view}>
+          <UsageGauge usage={view.usage} />
+        </Contained>
+        <Contained retryOn={view}>
+          <AgentSettings agent={agent} modes={view.modes} options={view.config_options} />
+        </Contained>
         <section aria-label="Environment">
           <h2 className="font-medium">Environment</h2>
           <p className="text-muted">
