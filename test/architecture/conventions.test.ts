@@ -52,3 +52,15 @@ test('no published module uses console', () => {
   );
   expect(using_console.map((file) => file.path)).toEqual([]);
 });
+
+/** Keys come from agents. An object literal would find `constructor`, which it inherits. `hasOwn` in the same file is as good. */
+test('the web UI looks texts up in tables without inherited keys', () => {
+  const inheriting = files.filter(
+    ({ path, text }) =>
+      path.startsWith('src/web/') &&
+      !isForTests(path) &&
+      /^const \w+: (Readonly<)?Record<string, [^=]*=\s*\{/m.test(text) &&
+      !text.includes('Object.hasOwn('),
+  );
+  expect(inheriting.map(({ path }) => path)).toEqual([]);
+});

@@ -4,6 +4,7 @@ import type { Frame } from '../../client/client.ts';
 import { Problem } from '../../core/problem.ts';
 import type { CachedRecord, CacheKey, Row } from '../feature.ts';
 import { features } from '../features.ts';
+import { table } from '../table.ts';
 import { afterFetch, readAfterFetch, readOnceFetched } from './after-fetch.ts';
 import { applyToAllRuns } from './all-runs.ts';
 import { keys } from './keys.ts';
@@ -24,9 +25,9 @@ const places: Record<string, (record: Row) => CachedRecord> = Object.assign(
 );
 
 /** Kinds whose frames differ from the cached records: these queries are fetched again. */
-const refetched: Record<string, readonly CacheKey[]> = {
+const refetched = table<readonly CacheKey[]>({
   node: [keys.nodes, keys.agent_nodes, keys.node_measurements],
-};
+});
 
 export function applyFrame(queries: QueryClient, frame: Frame): void {
   if (frame.event === 'activity') applyActivity(queries, frame.data.agents as LastEvent[]);

@@ -1,5 +1,6 @@
 /** A step in the graph: its key, its member and elapsed time, and why it failed, what it asks or for whom it waits. */
 import { Handle, type Node, type NodeProps, Position } from '@xyflow/react';
+import { table } from '../table.ts';
 import { cx } from '../ui/cx.ts';
 import { StatusIcon, statusText } from '../ui/status.tsx';
 import { Duration } from '../ui/time.tsx';
@@ -11,13 +12,13 @@ export type StepNode = Node<{
   onSelect: ((step_key: string) => void) | undefined;
 }>;
 
-const borders: Record<string, string> = {
+const borders = table({
   running: 'border-l-running',
   completed: 'border-l-completed',
   failed: 'border-l-failed',
   input_required: 'border-l-needs',
   needs_you: 'border-l-needs',
-};
+});
 
 export function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
   const { step_key, member_id, status, error_text, waits_for } = step;

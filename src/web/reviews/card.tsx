@@ -10,6 +10,7 @@ import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
 import { folderOf, lastPart, shortBranch } from '../screens/agents/order.ts';
+import { table } from '../table.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { isEarlyPress } from '../ui/early-press.ts';
@@ -349,12 +350,12 @@ const barOptionsClass = '-m-1 max-h-[min(17.5rem,50dvh)] overflow-y-auto p-1';
 const inlineOptionsClass =
   'max-sm:bottom-0 max-sm:group-focus-within/card:sticky max-sm:-mx-3 max-sm:max-h-60 max-sm:overflow-y-auto max-sm:border-line max-sm:border-t max-sm:bg-raised max-sm:px-3 max-sm:py-2';
 
-const optionStyles: Record<string, string> = {
+const optionStyles = table({
   allow_once: 'border-completed/70 text-completed',
   allow_always: 'border-completed/70 text-completed',
   reject_once: 'border-failed/60 text-failed',
   reject_always: 'border-failed/60 text-failed',
-};
+});
 
 function OptionButton({
   option,

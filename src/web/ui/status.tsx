@@ -15,6 +15,7 @@ import {
   X,
 } from 'lucide-react';
 import type { AgentRecord } from '../api/queries.ts';
+import { table } from '../table.ts';
 import { type AgentState, agentState, apiStatus } from './agent-state.ts';
 import { cx } from './cx.ts';
 import { useNow } from './time.tsx';
@@ -24,7 +25,7 @@ interface StatusStyle {
   color: string;
 }
 
-const statusStyles: Record<string, StatusStyle> = {
+const statusStyles = table<StatusStyle>({
   created: { icon: Circle, color: 'text-muted' },
   pending: { icon: Circle, color: 'text-muted' },
   open: { icon: Circle, color: 'text-muted' },
@@ -38,14 +39,14 @@ const statusStyles: Record<string, StatusStyle> = {
   failed: { icon: X, color: 'text-failed' },
   cancelled: { icon: Ban, color: 'text-muted' },
   skipped: { icon: Minus, color: 'text-muted' },
-};
+});
 
-const texts: Record<string, string> = {
+const texts = table({
   needs_you: 'needs you',
   input_required: 'input required',
   in_progress: 'in progress',
   in_review: 'in review',
-};
+});
 
 export function statusText(status: string): string {
   return texts[status] ?? status;

@@ -10,6 +10,7 @@ import { readAgainOnConflict } from '../api/conflict.ts';
 import { keys } from '../api/keys.ts';
 import { putResponse } from '../api/put-response.ts';
 import { runQuery, type WaitingRunRecord } from '../api/queries.ts';
+import { table } from '../table.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { useOnline } from '../ui/online.ts';
 import { ActionError } from '../ui/states.tsx';
@@ -89,12 +90,12 @@ export const RunCard = memo(function RunCard({ run, open, className }: RunCardPr
   );
 });
 
-const endings: Record<string, string> = {
+const endings = table({
   running: 'Resumed',
   completed: 'The run is completed',
   failed: 'The run has failed',
   cancelled: 'The run was cancelled',
-};
+});
 
 /** How the wait ended, from the live record of the run. */
 function useOutcome({ run_id }: WaitingRunRecord, resumed_here: boolean): string {

@@ -1,5 +1,6 @@
 /** Filters, sorts and groups agents. Agents that need the user come first. */
 import type { AgentRecord } from '../../api/queries.ts';
+import { table } from '../../table.ts';
 import { type AgentsShown, agentState, agentStates, agentsShown } from '../../ui/agent-state.ts';
 
 /** For each agent that waits for the user, since when, in RFC 3339. */
@@ -164,21 +165,21 @@ const exitCodes: Record<number, (of_program: string) => string> = {
   143: () => 'Terminated (143)',
 };
 
-const signals: Record<string, string> = {
+const signals = table({
   SIGKILL: 'Killed (SIGKILL), often out of memory',
   SIGTERM: 'Terminated (SIGTERM)',
   SIGINT: 'Interrupted (SIGINT)',
   SIGSEGV: 'Crashed (SIGSEGV)',
   SIGABRT: 'Aborted (SIGABRT)',
-};
+});
 
-const reasons: Record<string, string> = {
+const reasons = table({
   spawn_failed: 'Could not be started',
   workdir_refused: 'Not allowed in its folder',
   exit_status_unknown: 'Exit status unknown',
   host_restarted: 'Its machine restarted',
   session_lost: 'Its session was lost',
-};
+});
 
 /** Why it failed, in a few words; empty if nothing is known. */
 export function describeEnd(agent: AgentRecord): string {

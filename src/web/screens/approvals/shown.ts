@@ -1,6 +1,7 @@
 /** The items that Approvals shows (pure): the longest wait first; those settled meanwhile keep their place. */
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord, WaitingRunRecord, WaitingStepRecord } from '../../api/queries.ts';
+import { table } from '../../table.ts';
 import type { Choice } from '../../ui/select.tsx';
 import { shortSpan } from '../../ui/time.tsx';
 import { compareWaits, keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
@@ -94,12 +95,12 @@ export function getKind(item: WaitingItem): string {
   return typeof kind === 'string' ? kind : 'other';
 }
 
-const kindNames: Readonly<Record<string, string>> = {
+const kindNames = table({
   input: 'Form or link',
   question: 'Question',
   run: 'Run',
   'sign-in': 'Sign in',
-};
+});
 
 /** What cards call a kind. */
 function kindName(kind: string): string {

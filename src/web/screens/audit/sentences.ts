@@ -1,6 +1,7 @@
 /** Audit records as sentences: who did what to what (pure). Every event has one. */
 import type { AuditEvent } from '../../../features/audit/rules/audit.ts';
 import type { AuditRecord } from '../../api/queries.ts';
+import { table } from '../../table.ts';
 
 /** The names of what records mention; an id that is unknown, such as that of something deleted, stays an id. */
 export interface Names {
@@ -139,12 +140,12 @@ function named(unknown: string, kind: string, name: string): string {
   return name ? `${kind} ${name}` : unknown;
 }
 
-const decisions: Readonly<Record<string, string>> = { allow: 'allowed', deny: 'rejected' };
-const answers: Readonly<Record<string, string>> = {
+const decisions = table({ allow: 'allowed', deny: 'rejected' });
+const answers = table({
   accept: 'answered',
   decline: 'declined',
   cancel: 'dismissed',
-};
+});
 
 const predicates: Readonly<Record<AuditEvent, (words: Words) => string>> = {
   user_login: () => 'signed in',

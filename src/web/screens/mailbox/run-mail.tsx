@@ -8,6 +8,7 @@ import { keys as shared_keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { RunPanelProps } from '../../feature.ts';
+import { table } from '../../table.ts';
 import { Button } from '../../ui/button.tsx';
 import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { useOnline } from '../../ui/online.ts';
@@ -23,12 +24,12 @@ type MailHead = ItemOf<'listRunMail'>;
 
 const FIRST = 30;
 
-const looks: Record<string, { icon: LucideIcon; word: string; color: string }> = {
+const looks = table<{ icon: LucideIcon; word: string; color: string }>({
   pending: { icon: Circle, word: 'pending', color: 'text-muted' },
   delivered: { icon: Check, word: 'delivered', color: 'text-running' },
   acknowledged: { icon: CheckCheck, word: 'acknowledged', color: 'text-completed' },
   dead_letter: { icon: MailX, word: 'dead letter', color: 'text-failed' },
-};
+});
 
 export function RunMail({ run, live, members, member_id, onUse }: RunPanelProps) {
   const pending = members

@@ -3,6 +3,7 @@
 import { runMode } from '../../../features/runs/rules/run.ts';
 import type { Answered } from '../../api/client.ts';
 import type { AgentRecord, RunRecord } from '../../api/queries.ts';
+import { table } from '../../table.ts';
 import { costText } from '../../ui/usage.ts';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import type { TimedWait } from './timeline.ts';
@@ -81,7 +82,7 @@ export function stepCommands(
   }
 }
 
-const rank: Record<string, number> = {
+const rank = table({
   needs_you: 0,
   input_required: 0,
   failed: 1,
@@ -91,7 +92,7 @@ const rank: Record<string, number> = {
   completed: 5,
   skipped: 6,
   cancelled: 7,
-};
+});
 
 /** The step to show if none is selected: one that needs input, then a failed one, then a running one. */
 export function likelyStep<T extends Pick<ShownStepRecord, 'status'>>(steps: readonly T[]): T | undefined {

@@ -5,6 +5,7 @@
 
 import { MEMBER_ID, specFault } from '../../../features/teams/rules/spec.ts';
 import type { TeamSpec } from '../../../features/teams/rules/team.ts';
+import { table } from '../../table.ts';
 import { at, type Doc, getList, isObject, type Json, type Path } from './document.ts';
 
 export interface Fault {
@@ -13,13 +14,13 @@ export interface Fault {
 }
 
 /** Messages that do not start with a path. */
-const elsewhere: Record<string, string> = {
+const elsewhere = table({
   'team name is required': 'name',
   'team name already exists': 'name',
   'team key already exists': 'key',
   step_key: 'spec.steps[].step_key',
   member_id: 'spec.members[].member_id',
-};
+});
 
 /** The path of the field; null if the message is about no particular one. */
 export function pathInMessage(message: string, doc: Doc): Path | null {

@@ -1,5 +1,6 @@
 /** The page of a forge that opens a pull request for a branch (pure). */
 import { isBranchName } from '../../../../core/remote.ts';
+import { table } from '../../../table.ts';
 
 export interface PullRequestPage {
   href: string;
@@ -27,11 +28,11 @@ export function pullRequestPage(remote_url: string, branch: string): PullRequest
 }
 
 /** Hosts that accept ssh on port 443, and the hosts of their pages. */
-const SSH_HOSTS: Record<string, string> = {
+const SSH_HOSTS = table({
   'ssh.github.com': 'github.com',
   'altssh.gitlab.com': 'gitlab.com',
   'altssh.bitbucket.org': 'bitbucket.org',
-};
+});
 
 interface Forge {
   hosts: RegExp;

@@ -4,15 +4,16 @@ import type { Permission } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { UnsentDraft } from '../../../reviews/reject.tsx';
 import { viewOfItem } from '../../../reviews/review-view.ts';
+import { table } from '../../../table.ts';
 import { tookText } from '../../../ui/time.tsx';
 import { takeLeftCard } from '../../../waiting/focus.ts';
 
-const verbs: Record<string, string> = {
+const verbs = table({
   allow_once: 'allowed',
   allow_always: 'always allowed',
   reject_once: 'rejected',
   reject_always: 'always rejected',
-};
+});
 
 export function PermissionNote({ item }: { item: Permission }) {
   const chosen = item.outcome?.type === 'selected' ? item.outcome.option : null;

@@ -23,6 +23,7 @@ import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
 import { pathInFolder, relativePath } from '../../../reviews/paths.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
 import { findCommand } from '../../../reviews/review-view.ts';
+import { table } from '../../../table.ts';
 import { plainText } from '../../../transcript/ansi.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
@@ -32,7 +33,7 @@ import { Elapsed } from './elapsed.tsx';
 import { PermissionNote, UnsentReply, useFocusAfterCard } from './permission-note.tsx';
 import type { ToolRow } from './rows.ts';
 
-const icons: Record<string, LucideIcon> = {
+const icons = table<LucideIcon>({
   read: FileText,
   edit: Pencil,
   delete: Trash2,
@@ -41,7 +42,7 @@ const icons: Record<string, LucideIcon> = {
   execute: SquareTerminal,
   think: Brain,
   fetch: Globe,
-};
+});
 
 export interface Folder {
   agent_id: string;

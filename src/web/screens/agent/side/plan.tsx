@@ -2,6 +2,7 @@
 import { Check, Circle, CircleDot, type LucideIcon } from 'lucide-react';
 import type { Plan as PlanOf } from '../../../../acp/transcript/settings.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
+import { table } from '../../../table.ts';
 import { cx } from '../../../ui/cx.ts';
 
 interface Mark {
@@ -10,11 +11,11 @@ interface Mark {
   className: string;
 }
 
-const marks: Record<string, Mark> = {
+const marks = table<Mark>({
   completed: { icon: Check, word: 'done', className: 'text-completed' },
   in_progress: { icon: CircleDot, word: 'in progress', className: 'text-running' },
   pending: { icon: Circle, word: 'to do', className: 'text-muted' },
-};
+});
 
 export function Plan({ plan }: { plan: PlanOf | null }) {
   if (plan === null || plan.total === 0) return null;
