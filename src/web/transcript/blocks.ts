@@ -28,6 +28,16 @@ const OPENING = new RegExp(
 );
 const CONTAINER = /[-+*>.)]/g;
 const INLINE = /[*_~[\]]/g;
+/** What begins HTML or the title of a link, where its end may be missing. */
+const SCANNED = /<|\]\(\S{0,99}\s+["'(]/g;
+const ADDRESS = /:\/\/|www\./i;
+/** What does not belong to a URL if nothing else follows. */
+const TAIL = new RegExp(`(?:&[a-z\\d]*|[!"'),.:;<>?\\]*_~}]){${bounds.markdown_tail_chars + 1}}`, 'i');
+const LINE_END = /\r?\n|\r/g;
+/** A line that may separate the head of a table from its rows. */
+const DELIMITERS = /^[ \t>]*[|:-][ \t|:-]*$/gm;
+/** What rendering a row of a table costs besides its cells, in cells. */
+const ROW_CELLS = 4;
 
 export class MarkdownBlocks {
   readonly #parse: Parse;
@@ -132,9 +142,33 @@ function countContainers(text: string): number {
   return containers;
 }
 
-/** Whether a block has too many emphasis and link marks, so that it is shown unparsed. Code may have any number. */
+/**
+ * Whether a block may take too long to parse or to render, so that it is shown unparsed. The code of the fence that it begins
+ * with does not count.
+ */
 export function isTooMarked(block: string): boolean {
-  return !isFenced(block) && countMatches(block, INLINE) > bounds.markdown_marks;
+  const text = block.slice(fenceEnd(block));
+  return (
+    countMatches(text, INLINE) > bounds.markdown_marks ||
+    countMatches(text, SCANNED) * text.length > bounds.markdown_scanned_chars ||
+    (ADDRESS.test(text) && TAIL.test(text)) ||
+    countMatches(text, LINE_END) * (1 + countColumns(text) / ROW_CELLS) > bounds.markdown_lines
+  );
+}
+
+/** Where the fenced code that a block begins with ends. */
+function fenceEnd(block: string): number {
+  const [line, fence] = parseFence(block) ?? [];
+  if (line === undefined) return 0;
+  const closing = closingOf(fence!).exec(block.slice(line.length));
+  return closing ? line.length + closing.index + closing[0].length : block.length;
+}
+
+/** Of the widest table; 0 if there is none. */
+function countColumns(text: string): number {
+  let columns = 0;
+  for (const [line] of text.matchAll(DELIMITERS)) columns = Math.max(columns, line.split('|').length);
+  return columns;
 }
 
 /** Whether a block begins with a code fence. */
@@ -179,8 +213,11 @@ export function openFence(tail: string): OpenFence | null {
   if (!opening) return null;
   const [line, fence, info] = opening;
   const code = tail.slice(line.length);
-  const closing = new RegExp(`^ {0,3}${fence[0]}{${fence.length},}[ \\t]*$`, 'm');
-  return closing.test(code) ? null : { language: info.trim().split(/\s/)[0]!, code };
+  return closingOf(fence).test(code) ? null : { language: info.trim().split(/\s/)[0]!, code };
+}
+
+function closingOf(fence: string): RegExp {
+  return new RegExp(`^ {0,3}${fence[0]}{${fence.length},}[ \\t]*$`, 'm');
 }
 
 /** The opening line of a fenced block, its fence, and what follows. */

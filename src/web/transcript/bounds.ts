@@ -8,6 +8,12 @@ export const bounds = {
   markdown_containers: 2_000,
   /** Emphasis and link marks in one block. */
   markdown_marks: 1_000,
+  /** In one block, the product of its length and of the places from where a parser may read to its end. */
+  markdown_scanned_chars: 5_000_000,
+  /** Punctuation at the end of a URL, which a parser reads again from each character. */
+  markdown_tail_chars: 100,
+  /** Lines of one block; each costs more in a table, by the number of its columns. */
+  markdown_lines: 2_000,
   /** Definitions of links in one Markdown text. */
   markdown_definitions: 500,
   /** Characters in all copies of definitions in one Markdown text. */
