@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { colorsAfter, parseSpans, plainText } from './ansi.ts';
+import { bounds } from './bounds.ts';
 
 /** The text of each span, with the attributes that are not the default. */
 function shown(raw: string, carry?: string): unknown[] {
@@ -39,6 +40,17 @@ describe('colors', () => {
     expect(shown('more', carry)).toEqual([['more', { fg: 'red', bold: true }]]);
     expect(colorsAfter(carry, 'x\x1b[0m')).toBe('');
     expect(shown('x', colorsAfter(carry, '\x1b[0;32m'))).toEqual([['x', { fg: 'green' }]]);
+  });
+
+  test('the rest of a line that changes its color too often is one span, and no text is lost', () => {
+    const raw = '\x1b[31ma\x1b[32mb'.repeat(5_000);
+    const spans = parseSpans(raw);
+    expect(spans.length).toBeLessThanOrEqual(bounds.line_colors + 1);
+    expect(spans[0]).toMatchObject({ text: 'a', fg: 'red' });
+    expect(spans.at(-1)).toMatchObject({ fg: null, is_rest: true });
+    expect(spans.map(({ text }) => text).join('')).toBe(plainText(raw));
+    const usual = '\x1b[31ma\x1b[32mb'.repeat(bounds.line_colors / 2);
+    expect(parseSpans(usual).some(({ is_rest }) => is_rest)).toBe(false);
   });
 
   test('the colors that a line takes over are limited in length', () => {

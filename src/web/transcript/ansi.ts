@@ -16,6 +16,8 @@ export interface Span {
   readonly italic: boolean;
   readonly underline: boolean;
   readonly strike: boolean;
+  /** It is the rest of a line that changes its color too often, and has no colors. */
+  readonly is_rest?: true;
 }
 
 const COLOR = /^(?:\x1b\[|\x9b)([\d;:]*)m$/;
@@ -35,8 +37,18 @@ export function plainText(raw: string): string {
 export function parseSpans(raw: string, carry = ''): Span[] {
   if (carry === '' && isPlainText(raw)) return raw === '' ? [] : [plain(raw)];
   const { before, text } = lastWritten(raw);
-  const colored = colorsAfter(carry, before) + text.replace(SEQUENCE, colorOnly);
-  return Anser.ansiToJson(colored, { json: true, use_classes: true, remove_empty: true }).map(toSpan);
+  const end = colorsEnd(text);
+  const colored = colorsAfter(carry, before) + text.slice(0, end).replace(SEQUENCE, colorOnly);
+  const spans = Anser.ansiToJson(colored, { json: true, use_classes: true, remove_empty: true }).map(toSpan);
+  const rest = escapeSpecial(text.slice(end).replace(SEQUENCE, ''));
+  return rest === '' ? spans : [...spans, { ...plain(rest), is_rest: true }];
+}
+
+/** Where a line has had its colors. */
+function colorsEnd(text: string): number {
+  let count = 0;
+  for (const { index } of text.matchAll(COLORS)) if (count++ === bounds.line_colors) return index;
+  return text.length;
 }
 
 /** The colors that are on after `raw`, as the sequences that set them. */

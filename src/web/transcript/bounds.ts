@@ -24,6 +24,8 @@ export const bounds = {
   line_chars: 64 * KI,
   /** Colors that a line takes over from the ones before. */
   carry_chars: 256,
+  /** Changes of color in one line. */
+  line_colors: 300,
   /** Matches of a search that are marked in one line. */
-  matches: 1_000,
+  matches: 200,
 } as const;

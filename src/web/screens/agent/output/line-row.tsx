@@ -75,25 +75,35 @@ function renderText(spans: readonly Span[], pattern: RegExp | null, current: boo
     ? splitPieces(spans, pattern)
     : spans.map((span) => ({ span, text: span.text, hit: false }));
   let from = 0;
-  return pieces.map(({ span, text, hit }) => {
+  return pieces.flatMap(({ span, text, hit }, at) => {
     const [key, style] = [from, getStyle(span)];
     from += text.length;
-    if (text === '') return null;
-    if (hit) {
+    const begins_rest = span.is_rest && pieces[at - 1]?.span !== span;
+    return [begins_rest && REST, text && renderPiece()];
+
+    function renderPiece() {
+      if (hit) {
+        return (
+          <mark key={key} className={current ? 'bg-accent text-on-accent' : 'bg-accent/25 text-text'}>
+            {text}
+          </mark>
+        );
+      }
+      if (!style) return text;
       return (
-        <mark key={key} className={current ? 'bg-accent text-on-accent' : 'bg-accent/25 text-text'}>
+        <span key={key} style={style}>
           {text}
-        </mark>
+        </span>
       );
     }
-    if (!style) return text;
-    return (
-      <span key={key} style={style}>
-        {text}
-      </span>
-    );
   });
 }
+
+const REST = (
+  <span key="rest" className="select-none px-1 text-muted" title="This line changes its color too often">
+    [colors end]
+  </span>
+);
 
 function formatTime(ts: number): string {
   const date = new Date(ts * 1000);
