@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
+import type { Change, Hunk } from 'gitdiff-parser';
+import type { TokenNode } from 'react-diff-view';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { countColored } from './colored.ts';
 import { detectLanguage } from './languages.ts';
+import { quickToMark } from './mark-work.ts';
 import { countLines, diffTexts, firstLines } from './texts.ts';
 
 test('the difference of two texts has numbered lines, and one hunk for changes that are close', () => {
@@ -29,6 +33,12 @@ test('the first lines of a diff end within a hunk', () => {
   expect(countLines(firstLines(hunks, 100))).toBe(14);
 });
 
+test('the colored parts of a text are counted at any depth', () => {
+  const text = { type: 'text', value: 'a' };
+  const part = (...children: TokenNode[]) => ({ type: 'element', tagName: 'span', children });
+  expect(countColored([text, part(text), part(text, part(text, text))])).toBe(3);
+});
+
 test('the file name determines the language', () => {
   expect(['a/b.ts', 'x.test.TSX', 'Dockerfile', 'a.b/Makefile', 'run.sh'].map(detectLanguage)).toEqual([
     ...['typescript', 'tsx', 'docker', 'makefile', 'bash'],
@@ -40,4 +50,41 @@ test('the file name determines the language', () => {
     null,
     null,
   ]);
+});
+
+describe('marks within lines', () => {
+  const block = (chars: number, at = 1): Change[] => [
+    { type: 'delete', isDelete: true, lineNumber: at, content: 'a'.repeat(chars) },
+    { type: 'insert', isInsert: true, lineNumber: at, content: 'b'.repeat(chars) },
+  ];
+  const same: Change = { type: 'normal', isNormal: true, oldLineNumber: 2, newLineNumber: 2, content: '' };
+  const hunk = (...changes: Change[]): Hunk => ({
+    ...{ content: '', oldStart: 1, newStart: 1, oldLines: 1, newLines: 1 },
+    changes,
+  });
+  const marked = (hunks: readonly Hunk[]) =>
+    quickToMark(hunks).flatMap(({ changes }) =>
+      changes.flatMap((change) => (change.type === 'delete' ? change.lineNumber : [])),
+    );
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => {
+    vi.runAllTimers();
+    vi.useRealTimers();
+  });
+
+  test('are left out of blocks that are too long to compare, and only of these', () => {
+    const hunks = [
+      hunk(...block(200), same, ...block(4_500, 3), same, ...block(200, 5)),
+      hunk(...block(20, 9)),
+    ];
+    expect(marked(hunks)).toEqual([1, 5, 9]);
+    expect(quickToMark([hunk(...block(200), same)])[0]!.changes).toHaveLength(3);
+  });
+
+  test('share the work of all diffs that are shown at once', () => {
+    const diffs = Array.from({ length: 5 }, () => [hunk(...block(1_000))]);
+    expect(diffs.map((hunks) => marked(hunks).length)).toEqual([1, 1, 0, 0, 0]);
+    vi.runAllTimers();
+    expect(marked(diffs[2]!)).toHaveLength(1);
+  });
 });

@@ -3,6 +3,7 @@
  * can be terminated.
  */
 import { refractor, type Syntax } from 'refractor/core';
+import { COLORED_MAX, countColored } from './colored.ts';
 import type { Language } from './languages.ts';
 import type { Highlighted, HighlightRequest } from './tokens.ts';
 
@@ -42,5 +43,8 @@ const grammars: Record<Language, () => Promise<{ default: Syntax }>> = {
 
 addEventListener('message', async ({ data: { language, texts } }: MessageEvent<HighlightRequest>) => {
   refractor.register((await grammars[language]()).default);
-  postMessage(texts.map((text) => refractor.highlight(text, language).children) satisfies Highlighted);
+  const highlighted: Highlighted = texts.map((text) => refractor.highlight(text, language).children);
+  // Without an answer, the diff stays without colors.
+  if (highlighted.reduce((sum, nodes) => sum + countColored(nodes), 0) <= COLORED_MAX)
+    postMessage(highlighted);
 });

@@ -1,11 +1,13 @@
 /** Marks the changed parts within lines of a diff, and highlights its syntax. */
 import type { Hunk } from 'gitdiff-parser';
 import { useCallback, useSyncExternalStore } from 'react';
-import { type HunkTokens, markEdits, type TokenNode, tokenize } from 'react-diff-view';
+import { type HunkTokens, markEdits, type TokenizeEnhancer, type TokenNode, tokenize } from 'react-diff-view';
 import { detectLanguage, type Language } from './languages.ts';
+import { countChars, quickToMark } from './mark-work.ts';
 
-/** Marking changes within lines is slow, so longer diffs go without it. */
+/** Longer diffs are shown without colors and marks. */
 const LINES_MAX = 1_000;
+const CHARS_MAX = 100_000;
 /** A worker that takes longer is terminated, and the diff stays without colors. */
 const HIGHLIGHT_MS_MAX = 5_000;
 
@@ -17,7 +19,7 @@ export interface HighlightRequest {
 /** The highlighted nodes of each text. */
 export type Highlighted = TokenNode[][];
 
-/** Null for too many lines. `hunks` must be the same array while its lines are the same. */
+/** Null for too long a diff. `hunks` must be the same array while its lines are the same. */
 export function useTokens(path: string, hunks: Hunk[]): HunkTokens | null {
   const entry = entryOf(path, hunks);
   const subscribe = useCallback((listener: () => void) => entry?.subscribe(listener) ?? (() => {}), [entry]);
@@ -29,9 +31,9 @@ const entries = new WeakMap<Hunk[], Entry | null>();
 function entryOf(path: string, hunks: Hunk[]): Entry | null {
   let entry = entries.get(hunks);
   if (entry === undefined) {
-    // Not with `countLines`, which would load the comparison of texts with every diff.
-    const lines = hunks.reduce((sum, { changes }) => sum + changes.length, 0);
-    entry = lines <= LINES_MAX ? new Entry(detectLanguage(path), hunks) : null;
+    const changes = hunks.flatMap((hunk) => hunk.changes);
+    const is_short = changes.length <= LINES_MAX && countChars(changes) <= CHARS_MAX;
+    entry = is_short ? new Entry(detectLanguage(path), hunks) : null;
     entries.set(hunks, entry);
   }
   return entry;
@@ -44,13 +46,15 @@ class Entry {
   readonly #listeners = new Set<() => void>();
   readonly #language: Language | null;
   readonly #hunks: Hunk[];
+  readonly #marks: TokenizeEnhancer;
   #is_colored = false;
   #cancel: (() => void) | null = null;
 
   constructor(language: Language | null, hunks: Hunk[]) {
     this.#language = language;
     this.#hunks = hunks;
-    this.tokens = tokenizeHunks(hunks, (text) => {
+    this.#marks = markEdits(quickToMark(hunks), { type: 'block' });
+    this.tokens = this.#tokenize((text) => {
       this.#texts.push(text);
       return [{ type: 'text', value: text }];
     });
@@ -72,17 +76,17 @@ class Entry {
     const texts = this.#texts;
     return highlight({ language: this.#language, texts }, (highlighted) => {
       const nodes = new Map(texts.map((text, at) => [text, highlighted[at] ?? []]));
-      this.tokens = tokenizeHunks(this.#hunks, (text) => nodes.get(text) ?? []);
+      this.tokens = this.#tokenize((text) => nodes.get(text) ?? []);
       this.#is_colored = true;
       for (const listener of this.#listeners) listener();
     });
   }
-}
 
-function tokenizeHunks(hunks: Hunk[], highlight: (text: string) => TokenNode[]): HunkTokens {
-  const enhancers = [markEdits(hunks, { type: 'block' })];
-  // The library expects a `highlight` that returns only the nodes.
-  return tokenize(hunks, { enhancers, highlight: true, language: '', refractor: { highlight } as never });
+  #tokenize(highlight: (text: string) => TokenNode[]): HunkTokens {
+    // The library expects a `highlight` that returns only the nodes.
+    const options = { highlight: true, language: '', refractor: { highlight } as never } as const;
+    return tokenize(this.#hunks, { enhancers: [this.#marks], ...options });
+  }
 }
 
 /** Highlights in a worker. Returns a function that terminates it. */
