@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { colorsAfter, parseSpans, plainText } from './ansi.ts';
+import { colorsAfter, plainText } from './ansi.ts';
 import { bounds } from './bounds.ts';
+import { parseSpans } from './spans.ts';
 
 /** The text of each span, with the attributes that are not the default. */
 function shown(raw: string, carry?: string): unknown[] {

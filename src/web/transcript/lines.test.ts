@@ -6,6 +6,7 @@ import type { EventRecord } from '../../core/event.ts';
 import { bounds } from './bounds.ts';
 import { findLines } from './find.ts';
 import { Lines } from './lines.ts';
+import { parseSpans, type Span } from './spans.ts';
 
 function linesOf(...events: Fields[]): Lines {
   const lines = new Lines();
@@ -15,6 +16,11 @@ function linesOf(...events: Fields[]): Lines {
 
 function toRaw(lines: Lines): string[] {
   return Array.from({ length: lines.last }, (_, at) => lines.at(at + 1)!.raw);
+}
+
+function spansOf(lines: Lines, n: number): Span[] {
+  const { raw, carry } = lines.at(n)!;
+  return parseSpans(raw, carry);
 }
 
 function many(count: number, text: (at: number) => string): EventRecord[] {
@@ -52,7 +58,7 @@ describe('lines', () => {
     );
     expect(toRaw(lines)).toEqual(['\x1b[31mcut', 'new']);
     expect(lines.at(1)?.open).toBe(false);
-    expect(lines.spans(2)).toMatchObject([{ text: 'new', fg: null }]);
+    expect(spansOf(lines, 2)).toMatchObject([{ text: 'new', fg: null }]);
   });
 
   test('bytes that are not text are replaced, and their line is marked as binary', () => {
@@ -70,7 +76,7 @@ describe('lines', () => {
       outputEvent('plain\n', { stream: 'stderr' }),
       outputEvent('more\n'),
     );
-    expect([1, 2, 3].map((n) => lines.spans(n)[0]?.fg)).toEqual(['red', null, 'red']);
+    expect([1, 2, 3].map((n) => spansOf(lines, n)[0]?.fg)).toEqual(['red', null, 'red']);
   });
 
   test('a line that is too long continues in the next row, and is copied as one line', () => {

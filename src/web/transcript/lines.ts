@@ -1,11 +1,9 @@
 /**
- * The output of an agent as numbered lines. Keeps the newest lines, in chunks, exactly as they were printed. Colors are parsed
- * only for lines that are shown.
+ * The output of an agent as numbered lines. Keeps the newest lines, in chunks, exactly as they were printed.
  */
-
 import { outputText } from '../../acp/transcript/output.ts';
 import type { EventRecord, StreamName } from '../../core/event.ts';
-import { colorsAfter, parseSpans, type Span } from './ansi.ts';
+import { colorsAfter } from './ansi.ts';
 import { bounds } from './bounds.ts';
 import { isPlainText } from './escape.ts';
 
@@ -68,11 +66,6 @@ export class Lines {
   at(n: number): Line | undefined {
     const index = n - 1 - this.#dropped;
     return index < 0 ? undefined : this.#chunks[Math.floor(index / CHUNK)]?.[index % CHUNK];
-  }
-
-  spans(n: number): Span[] {
-    const line = this.at(n);
-    return line ? parseSpans(line.raw, line.carry) : [];
   }
 
   /** The text of lines, exactly as printed. Both numbers are inclusive. */

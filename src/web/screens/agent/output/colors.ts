@@ -3,7 +3,7 @@
  * until it is legible, in both themes.
  */
 import type { CSSProperties } from 'react';
-import type { Span } from '../../../transcript/ansi.ts';
+import type { Span } from '../../../transcript/spans.ts';
 
 export interface Theme {
   /** The line background with the lowest contrast. */

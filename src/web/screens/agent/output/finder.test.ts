@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { numbered, outputEvent } from '../../../../acp/transcript/testing.ts';
-import type { Span } from '../../../transcript/ansi.ts';
 import { Lines } from '../../../transcript/lines.ts';
+import type { Span } from '../../../transcript/spans.ts';
 import { Finder, findMatches, splitPieces, step } from './finder.ts';
 
 function printing() {

@@ -1,8 +1,9 @@
 /** Incremental search in growing output: lines are searched once, and again only if they were incomplete. */
-import type { Span } from '../../../transcript/ansi.ts';
+
 import { bounds } from '../../../transcript/bounds.ts';
 import { type Found, findLines } from '../../../transcript/find.ts';
 import type { Lines } from '../../../transcript/lines.ts';
+import type { Span } from '../../../transcript/spans.ts';
 
 export interface FindQuery {
   readonly text: string;

@@ -1,7 +1,7 @@
 /** One line of output. It has few elements, because there are many lines. */
 import { memo, type Ref } from 'react';
-import { parseSpans, type Span } from '../../../transcript/ansi.ts';
 import type { Line } from '../../../transcript/lines.ts';
+import { parseSpans, type Span } from '../../../transcript/spans.ts';
 import { cx } from '../../../ui/cx.ts';
 import { getStyle } from './colors.ts';
 import { isErrorLine } from './errors.ts';
