@@ -4,6 +4,7 @@ import { ChevronRight, TriangleAlert } from 'lucide-react';
 import type { RefObject } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
+import { Contained } from '../../ui/contained.tsx';
 import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { ShortAgo } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
@@ -55,7 +56,9 @@ export function QueueList({
               onClick={() => show(item)}
               className="flex min-w-0 flex-1 flex-col py-1.5 text-left"
             >
-              <RowText item={item} agents={agents} />
+              <Contained retryOn={item}>
+                <RowText item={item} agents={agents} />
+              </Contained>
             </button>
           </li>
         ))}
@@ -83,7 +86,9 @@ export function PhoneQueue({
           >
             <TriangleAlert aria-hidden className="size-4 shrink-0 text-needs" />
             <span className="flex min-w-0 flex-1 flex-col">
-              <RowText item={item} agents={agents} />
+              <Contained retryOn={item}>
+                <RowText item={item} agents={agents} />
+              </Contained>
             </span>
             <ChevronRight aria-hidden className="size-4 shrink-0 text-muted" />
           </Link>

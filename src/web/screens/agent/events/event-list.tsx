@@ -11,6 +11,7 @@ import {
   useRef,
 } from 'react';
 import { errorMessage } from '../../../api/client.ts';
+import { Contained } from '../../../ui/contained.tsx';
 import { EventRow } from './event-row.tsx';
 import { type EventGroup, groupWith } from './groups.ts';
 import type { Events } from './use-events.ts';
@@ -73,17 +74,18 @@ export function EventList(props: EventListProps) {
           {items.map(({ index, key }) => {
             const group = rows[index]!;
             return (
-              <EventRow
-                key={key}
-                ref={virtualizer.measureElement}
-                index={index}
-                group={group}
-                shows_type={shows_type}
-                is_open={group.events.some(({ seq }) => open.has(seq))}
-                is_marked={group.events.some(({ seq }) => seq === marked)}
-                onToggle={onToggle}
-                onMark={onMark}
-              />
+              <Contained key={key} retryOn={group}>
+                <EventRow
+                  ref={virtualizer.measureElement}
+                  index={index}
+                  group={group}
+                  shows_type={shows_type}
+                  is_open={group.events.some(({ seq }) => open.has(seq))}
+                  is_marked={group.events.some(({ seq }) => seq === marked)}
+                  onToggle={onToggle}
+                  onMark={onMark}
+                />
+              </Contained>
             );
           })}
         </ol>
