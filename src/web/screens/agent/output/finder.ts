@@ -1,5 +1,4 @@
 /** Incremental search in growing output: lines are searched once, and again only if they were incomplete. */
-
 import { bounds } from '../../../transcript/bounds.ts';
 import { type Found, findLines } from '../../../transcript/find.ts';
 import type { Lines } from '../../../transcript/lines.ts';
