@@ -16,6 +16,8 @@ export const bounds = {
   parts: 1_000,
   /** A title, a name, a description. */
   title_chars: 4 * KI,
+  /** The title of a tool call, which may be the whole command that a person allows. */
+  call_title_chars: 64 * KI,
   /** Consecutive output of the agent that is not a message. */
   output_chars: 64 * KI,
   turns: 10_000,

@@ -41,9 +41,13 @@ export type CallContent =
 export interface Call {
   readonly id: string;
   readonly title: string;
+  /** The number of characters of the title that were omitted, because it is too long. */
+  readonly title_cut: number;
   /** ACP's `ToolKind`, or any other value that the agent sent. */
   readonly tool_kind: string;
   readonly locations: readonly Location[];
+  /** The number of omitted locations, because there were too many. */
+  readonly locations_cut: number;
   readonly content: readonly CallContent[];
   /** The number of omitted contents, because there were too many. */
   readonly content_cut: number;
@@ -58,13 +62,13 @@ export function scopedKey(id: string, scope: string): string {
 
 /** `before`: the same call, as described by earlier reports. */
 export function mergeCall(report: ToolCall, before?: Call): Call {
-  const { title, tool_kind, locations } = report;
+  const { tool_kind } = report;
   const id = before?.id ?? shortOrNull(report.id) ?? '';
   return {
     id,
-    title: shortOrNull(title) ?? before?.title ?? id,
+    ...readTitle(report.title, id, before),
     tool_kind: shortOrNull(tool_kind) ?? before?.tool_kind ?? 'other',
-    locations: locations ? locations.slice(0, bounds.parts).map(shortLocation) : (before?.locations ?? []),
+    ...readLocations(report.locations, before),
     ...readCallContent(report.content, before),
     raw_input: rawAfter(report.raw_input, before?.raw_input),
     raw_output: rawAfter(report.raw_output, before?.raw_output),
@@ -97,6 +101,27 @@ export function countChanges({ content }: Call): { added: number; removed: numbe
 
 function rawAfter(value: unknown, before: Raw | null | undefined): Raw | null {
   return value === undefined || value === null ? (before ?? null) : toRaw(value);
+}
+
+function readTitle(
+  reported: string | null,
+  id: string,
+  before: Call | undefined,
+): Pick<Call, 'title' | 'title_cut'> {
+  if (reported === null) return { title: before?.title ?? id, title_cut: before?.title_cut ?? 0 };
+  const title = truncateText(reported, bounds.call_title_chars);
+  return { title, title_cut: reported.length - title.length };
+}
+
+function readLocations(
+  reported: readonly Location[] | null,
+  before: Call | undefined,
+): Pick<Call, 'locations' | 'locations_cut'> {
+  if (reported === null) {
+    return { locations: before?.locations ?? [], locations_cut: before?.locations_cut ?? 0 };
+  }
+  const locations = reported.slice(0, bounds.parts).map(shortLocation);
+  return { locations, locations_cut: reported.length - locations.length };
 }
 
 function shortLocation({ path, line }: Location): Location {
@@ -139,7 +164,9 @@ export function newTerminal(terminal_id: string): Terminal {
 }
 
 function truncatePart(part: Part): Part {
-  return part.type === 'text' ? { ...part, text: truncateText(part.text, bounds.text_chars) } : part;
+  if (part.type !== 'text' || part.text.length <= bounds.text_chars) return part;
+  const text = truncateText(part.text, bounds.text_chars);
+  return { ...part, text: `${text}\n⟨${part.text.length - text.length} more characters not shown⟩` };
 }
 
 function createDiff(path: string, from: string | null, to: string, before: CallContent | undefined): Diff {

@@ -25,3 +25,10 @@ test('notifications about what waits have the tags by which open pages close the
   expect(signInMessage({ id: 'agt_1', name: 'a' }).tag).toBe(notificationTag('sign_in', 'agt_1'));
   expect(runMessage({ ...run, status: 'completed' }).tag).not.toBe(notificationTag('run', 'run_1'));
 });
+
+test('a notification shows where the lines of a command end, and that it is cut', () => {
+  const body = (title: string) =>
+    reviewMessage({ id: 'rev_1', agent_name: 'a', tool_call: { title } }, { with_commands: true }).body;
+  expect(body('npm test\r\n\n  curl x |  sh\n')).toBe('permission: npm test ⏎ curl x | sh');
+  expect(body(`npm test #${'x'.repeat(1_000)}\ncurl`)).toMatch(/^permission: npm test #x+…$/);
+});

@@ -191,9 +191,11 @@ export function matchesKinds({ kind }: NotificationText, kinds: readonly PushKin
   return kind === 'closed' || kind === 'test' || kinds.includes(kind);
 }
 
-/** One line, without invisible characters or characters that reorder text. */
+/** One line, which shows where lines end, without invisible characters or characters that reorder text. */
 function plain(text: string): string {
-  const line = escapeHidden(text).replace(/\s+/g, ' ').trim();
+  const line = escapeHidden(text.trim())
+    .replace(/\s*\n\s*/g, ' ⏎ ')
+    .replace(/\s+/g, ' ');
   const letters = [...line];
   const most = limits.push_text_chars_max;
   return letters.length > most ? `${letters.slice(0, most - 1).join('')}…` : line;

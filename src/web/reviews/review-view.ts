@@ -31,25 +31,26 @@ export interface ReviewView {
   readonly undeliverable: boolean;
   /** Its size in bytes, if the request was too large to keep. */
   readonly too_large: number | null;
-  /** Fields of the call that are missing, because they were too large to keep. */
+  /** What the view lacks, because it was too large: fields of the call, or the rest of them. */
   readonly omitted: readonly string[];
 }
 
 export function toReviewView(review: ReviewRecord): ReviewView {
+  const call = mergeCall(readToolCall(review.tool_call));
   return {
     review_id: review.id,
     agent_id: review.agent_id,
     member: review.origin_actor_id?.split('@')[0] ?? null,
     requester: review.subagent,
     routed_to: review.routed_to,
-    call: mergeCall(readToolCall(review.tool_call)),
+    call,
     options: review.options,
     asked_at: Date.parse(review.created_at),
     settled_at: review.answered_at === null ? null : Date.parse(review.answered_at),
     settled: toSettled(review),
     undeliverable: review.delivery === 'undeliverable',
     too_large: null,
-    omitted: readOmittedFields(review.tool_call),
+    omitted: [...readOmittedFields(review.tool_call), ...cutFields(call)],
   };
 }
 
@@ -85,13 +86,22 @@ export function viewOfItem(item: Permission, agent_id: string, review: ReviewRec
     settled,
     undeliverable: item.undeliverable,
     too_large: item.too_large,
-    omitted: [],
+    omitted: cutFields(item.call),
   };
 }
 
 /** The log may have the fields that the record lacks. */
 function withWholeCall(view: ReviewView, { call, too_large }: Permission): ReviewView {
-  return view.omitted.length === 0 || too_large !== null ? view : { ...view, call, omitted: [] };
+  return view.omitted.length === 0 || too_large !== null ? view : { ...view, call, omitted: cutFields(call) };
+}
+
+/** What was cut from fields that people base their answer on. The command may be in the input. */
+function cutFields({ title_cut, locations_cut, raw_input }: Call): string[] {
+  return [
+    ...(title_cut > 0 ? [`the last ${title_cut} characters of the title`] : []),
+    ...(locations_cut > 0 ? [`${locations_cut} locations`] : []),
+    ...(raw_input?.truncated ? ['the end of the input'] : []),
+  ];
 }
 
 function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {

@@ -2,11 +2,11 @@
 import { Link } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
 import { type ReactNode, useId } from 'react';
-import { escapeHidden } from '../../core/visible.ts';
 import { buttonClass } from '../ui/button.tsx';
 import { useSidewaysPhone } from '../ui/media.ts';
 import { CardFrame } from './card-frame.tsx';
-import { linkLabels, linkNames, type WaitingItem, waitingText } from './queue.ts';
+import { linkLabels, linkNames, type WaitingItem } from './queue.ts';
+import { waitingText } from './text.ts';
 import { useWaiting } from './use-waiting.ts';
 
 /**
@@ -30,7 +30,7 @@ export function CardLink({ item }: { item: WaitingItem }) {
       <div className="flex min-w-0 items-center gap-3">
         <TriangleAlert aria-hidden className="size-4 shrink-0 text-needs" />
         <span id={id} dir="auto" className="min-w-0 flex-1 truncate text-left font-medium">
-          {escapeHidden(waitingText(item))}
+          {waitingText(item)}
         </span>
         <Link
           to="/approvals"

@@ -3,14 +3,8 @@ import { agentRecord } from '../../testing/agent-record.ts';
 import { elicitationRecord } from '../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../testing/review-record.ts';
 import type { WaitingStepRecord } from '../api/queries.ts';
-import {
-  answerAwaitedSince,
-  firstByAgent,
-  keyOf,
-  listItems,
-  type WaitingData,
-  waitingText,
-} from './queue.ts';
+import { answerAwaitedSince, firstByAgent, keyOf, listItems, type WaitingData } from './queue.ts';
+import { waitingText } from './text.ts';
 
 const at = (minute: number) => `2026-11-22T10:0${minute}:00.000Z`;
 const ana = { id: 'usr_ana', role: 'user' };
@@ -37,6 +31,15 @@ test('a pending permission review waits, an answered one does not', () => {
   expect(items.map(waitingText)).toEqual(['npm publish', 'edit']);
 });
 
+test('the line of a request shows where its lines end and where it is cut, and names hidden characters', () => {
+  const line = (title: string) =>
+    waitingText(list({ reviews: [reviewRecord({ tool_call: { title } })] })[0]!);
+  expect(line('npm test\r\n\n  curl x | sh\n')).toBe('npm test ⏎ curl x | sh');
+  expect(line(`npm test ${'#'.repeat(300)}`)).toBe(`npm test ${'#'.repeat(191)}…`);
+  expect(line(`npm test${' '.repeat(5_000)}; curl`)).toMatch(/^npm test.{0,20}…$/);
+  expect(line('rm \u202e-rf')).toBe('rm ⟦U+202E⟧-rf');
+});
+
 test('a pending elicitation waits', () => {
   const [form, link, old] = list({
     elicitations: [
@@ -46,13 +49,13 @@ test('a pending elicitation waits', () => {
     ],
   });
   expect([form!.open, link!.open, old!.open]).toEqual([true, true, false]);
-  expect([waitingText(form!), waitingText(link!)]).toEqual(['Where?', 'Open a link']);
+  expect([waitingText(form!), waitingText(link!)]).toEqual(['Where? ⏎ Now.', 'Open a link']);
 });
 
 test('the question of a step waits, also without an agent, and another wait is another item', () => {
   const [one] = list({ steps: [step({ agent_id: null })] });
   expect(one).toMatchObject({ kind: 'question', id: 'run_1/title', agent_id: null, open: true });
-  expect(waitingText(one!)).toBe('Which title?');
+  expect(waitingText(one!)).toBe('Which title? ⏎ Really?');
   const [again] = list({ steps: [step({ waiting_since: at(5) })] });
   expect(again!.id).toBe(one!.id);
   expect(keyOf(again!)).not.toBe(keyOf(one!));

@@ -154,27 +154,3 @@ export function keyOf(item: WaitingItem): string {
   const { kind, id, since } = item;
   return isListedOnlyOpen(item) ? `${kind} ${id} ${since}` : id;
 }
-
-/** What it asks, on one line, as the agent wrote it. */
-export function waitingText(item: WaitingItem): string {
-  return describe(item).split('\n')[0]!.slice(0, 200);
-}
-
-function describe(item: WaitingItem): string {
-  switch (item.kind) {
-    case 'permission': {
-      const { title, kind } = item.review.tool_call;
-      return typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'Untitled request';
-    }
-    case 'elicitation': {
-      const { message, mode } = item.elicitation;
-      return message || (mode === 'form' ? 'Fill in a form' : 'Open a link');
-    }
-    case 'question':
-      return item.step.question;
-    case 'run':
-      return item.run.reason || 'Resume or end the run';
-    case 'sign_in':
-      return 'Sign in to continue';
-  }
-}

@@ -9,7 +9,8 @@ import { useReplacedGuard } from '../../ui/replaced.ts';
 import { Clock, ShortAgo, Until } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { costText, usedPercent } from '../../ui/usage.ts';
-import { linkLabels, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+import { linkLabels, linkNames, type WaitingItem } from '../../waiting/queue.ts';
+import { waitingText } from '../../waiting/text.ts';
 import { Wait } from '../../waiting/wait.tsx';
 import { useAgentAct } from './actions.ts';
 import { describeEnd, folderOf, lastPart, shortBranch } from './order.ts';
@@ -87,7 +88,7 @@ export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingI
     return (
       <span dir="ltr" className="flex min-w-0 text-needs">
         <span className="whitespace-pre">asks: </span>
-        <Truncated>{escapeHidden(waitingText(item))}</Truncated>
+        <Truncated>{waitingText(item)}</Truncated>
       </span>
     );
   }

@@ -2,14 +2,14 @@
 import { Link } from '@tanstack/react-router';
 import { ChevronRight, TriangleAlert } from 'lucide-react';
 import type { RefObject } from 'react';
-import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Contained } from '../../ui/contained.tsx';
 import { guardMovedRows } from '../../ui/moved-rows.ts';
 import { ShortAgo } from '../../ui/time.tsx';
 import { Truncated } from '../../ui/truncated.tsx';
 import { focusCard } from '../../waiting/focus.ts';
-import { keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+import { keyOf, linkNames, type WaitingItem } from '../../waiting/queue.ts';
+import { waitingText } from '../../waiting/text.ts';
 import { selectName, shortKindName, sourceName } from './shown.ts';
 
 export function QueueList({
@@ -106,7 +106,7 @@ function RowText({ item, agents }: { item: WaitingItem; agents: readonly AgentRe
         <span className="shrink-0 text-muted text-sm">{shortKindName(item)}</span>
         <ShortAgo at={item.since} className="ml-auto text-muted text-sm" />
       </span>
-      <Truncated className="w-full text-muted text-sm">{escapeHidden(waitingText(item))}</Truncated>
+      <Truncated className="w-full text-muted text-sm">{waitingText(item)}</Truncated>
     </>
   );
 }

@@ -4,7 +4,8 @@ import type { AgentRecord, WaitingRunRecord, WaitingStepRecord } from '../../api
 import { table } from '../../table.ts';
 import type { Choice } from '../../ui/select.tsx';
 import { shortSpan } from '../../ui/time.tsx';
-import { compareWaits, keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+import { compareWaits, keyOf, linkNames, type WaitingItem } from '../../waiting/queue.ts';
+import { waitingText } from '../../waiting/text.ts';
 
 /** Search parameters without a link to an item. */
 export const NO_LINK = Object.fromEntries(Object.values(linkNames).map((name) => [name, undefined]));
@@ -72,7 +73,7 @@ export function sourceName(item: WaitingItem, agents: readonly AgentRecord[]): s
 
 /** What the checkbox of a request is called: the titles of two requests may be the same. */
 export function selectName(item: WaitingItem, agents: readonly AgentRecord[]): string {
-  return `Select ${sourceName(item, agents)}: ${escapeHidden(waitingText(item))}`;
+  return `Select ${sourceName(item, agents)}: ${waitingText(item)}`;
 }
 
 /** The run of a question or a waiting run. */
