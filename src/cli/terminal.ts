@@ -48,12 +48,14 @@ export class TerminalFilter {
 
 /** Text of several lines: keeps line breaks and tabs, and escapes every other control character. */
 export function printableLines(text: string): string {
-  return text.replaceAll('\r\n', '\n').replace(/[^\n\t]+/g, (part) => printable(part));
+  return escapeHidden(text.replaceAll('\r\n', '\n').replace(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, nameControl));
 }
 
 /** One field of a table or message: shows control characters as `\x1b`, and others that hide or mislead by their names. */
 export function printable(text: string): string {
-  return escapeHidden(
-    text.replace(/[\0-\x1f\x7f-\x9f]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`),
-  );
+  return escapeHidden(text.replace(/[\0-\x1f\x7f-\x9f]/g, nameControl));
+}
+
+function nameControl(character: string): string {
+  return `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
 }

@@ -72,6 +72,16 @@ test.each([
   expect(escapeHidden(text)).toBe(text);
 });
 
+test('names runs of blanks and of empty lines that push text out of view', () => {
+  expect(escapeHidden(`npm test${' '.repeat(300)}; curl`)).toBe('npm test⟨300 spaces⟩; curl');
+  expect(escapeHidden(`a${'\t'.repeat(90)}b${' \t'.repeat(50)}`)).toBe('a⟨90 tabs⟩b⟨100 spaces and tabs⟩');
+  expect(escapeHidden(`npm test${'\r\n'.repeat(201)}curl`)).toBe('npm test\n⟨200 empty lines⟩\ncurl');
+  // Lines of blanks look empty too.
+  expect(escapeHidden(`a\n${`${' '.repeat(100)}\n`.repeat(8)}  b`)).toBe('a\n⟨8 empty lines⟩\n  b');
+  const usual = `if (a) {${'\n'.repeat(6)}${' '.repeat(80)}b`;
+  expect(escapeHidden(usual)).toBe(usual);
+});
+
 const character = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...HIDDEN, ...EMOJI) },
   {
@@ -85,7 +95,7 @@ const texts = fc.array(character, { maxLength: 40 }).map((parts) => parts.join('
 test('is reversible and idempotent, and leaves no hidden character', () => {
   fc.assert(
     fc.property(texts, (text) => {
-      fc.pre(!text.includes('⟦'));
+      fc.pre(!text.includes('⟦') && !/\n(?:[\t ]*\r?\n){6}/.test(text));
       const shown = escapeHidden(text);
       expect(restored(shown)).toBe(text.replaceAll('\r\n', '\n'));
       expect(escapeHidden(shown)).toBe(shown);

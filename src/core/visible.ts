@@ -1,6 +1,7 @@
 /**
  * Makes text safe to show to people who base a decision on it (pure). Characters that are hidden or imitate others are
- * replaced by their code points, such as `⟦U+202E⟧`.
+ * replaced by their code points, such as `⟦U+202E⟧`, and blanks that could push text out of view by their number, such as
+ * `⟨300 spaces⟩`.
  */
 
 /**
@@ -25,19 +26,28 @@ const FOREIGN = pattern(
 /** Letters and digits in a special form, such as fullwidth or mathematical. Superscripts are in other categories. */
 const STYLED = pattern(String.raw`[[\p{Lu}\p{Ll}\p{Nl}\p{Nd}]--\p{ASCII}]`);
 
+/** More than 80 blanks, or more than 5 empty lines. */
+const LONG_GAP = /\n(?:[\t ]*\n){6,}|(?<![\t ])[\t ]{81,}/g;
+
 const PLAIN = /^[\t\n -~]*$/;
 
 /**
- * Replaces every character that is invisible or blank, every letter or digit that is a variant of an ASCII one, and,
- * in words with Latin letters, every letter of a script that is not normally mixed with Latin. Line ends become `\n`; tabs
- * and spaces stay. Not detected: words made up entirely of letters that resemble ASCII, lookalikes within the Latin script, and punctuation.
+ * Replaces long runs of blanks and of empty lines, every character that is invisible or blank, every letter or digit that is a variant of an ASCII one, and,
+ * in words with Latin letters, every letter of a script that is not normally mixed with Latin. Line ends become `\n`; other
+ * tabs and spaces stay. Not detected: words made up entirely of letters that resemble ASCII, lookalikes within the Latin script, and punctuation.
  */
 export function escapeHidden(text: string): string {
-  const lines = text.replaceAll('\r\n', '\n');
+  const lines = text.replaceAll('\r\n', '\n').replace(LONG_GAP, nameGap);
   if (PLAIN.test(lines)) return lines;
   return lines
     .replace(WORD(), plainWord)
     .replace(EMOJI_OR_HIDDEN(), (emoji, hidden?: string) => (hidden === undefined ? emoji : nameOf(hidden)));
+}
+
+function nameGap(gap: string): string {
+  if (gap.startsWith('\n')) return `\n⟨${gap.split('\n').length - 2} empty lines⟩\n`;
+  const name = !gap.includes('\t') ? 'spaces' : !gap.includes(' ') ? 'tabs' : 'spaces and tabs';
+  return `⟨${gap.length} ${name}⟩`;
 }
 
 function plainWord(word: string): string {

@@ -15,7 +15,7 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
   return (
     <div className="flex min-w-0 flex-col gap-1.5">
       {command !== null && command !== call.title && (
-        <CodeBlock text={command} shown={escapeHidden(command)} language="command" />
+        <CodeBlock text={command} shown={escapeHidden(command)} language="command" wraps />
       )}
       {places.map(({ path, line }) => (
         <p key={`${path}:${line}`} className="break-all font-mono text-sm">

@@ -15,7 +15,7 @@ export function RawView({
   return (
     <Disclosure summary={label} lazy>
       <ScrollBox label="JSON" className="max-h-80 rounded-md bg-surface p-2">
-        <pre className="w-max font-mono text-sm" dir="ltr">
+        <pre className="whitespace-pre-wrap font-mono text-sm [overflow-wrap:anywhere]" dir="ltr">
           {escapeHidden(formatJson(value))}
           {truncated && '\n…'}
         </pre>
