@@ -3,8 +3,8 @@
  * Only the last block of a growing message is rendered again.
  */
 import { ExternalLink, Image } from 'lucide-react';
-import { memo, type ReactNode, useState } from 'react';
-import Markdown, { type Components } from 'react-markdown';
+import { createContext, memo, type ReactNode, useContext, useState } from 'react';
+import Markdown, { type Components, type ExtraProps, type Options } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import remend from 'remend';
 import { isFenced, isTooMarked, MarkdownBlocks, openFence, splitBlocks } from '../transcript/blocks.ts';
@@ -16,17 +16,12 @@ import { GrowingText } from './growing-text.tsx';
 import { webAddress } from './links.ts';
 import './prose.css';
 
-const plugins = [remarkGfm];
-
-const components: Components = {
+export const components: Components = {
   a: ({ href, children }) => <Address to={href}>{children}</Address>,
   img: ({ src, alt }) => <Picture src={typeof src === 'string' ? src : undefined} alt={alt} />,
   pre: ({ node, children }) => {
-    const code = node?.children[0];
-    if (code?.type !== 'element' || code.tagName !== 'code') return <pre>{children}</pre>;
-    const text = code.children.map((child) => (child.type === 'text' ? child.value : '')).join('');
-    const [, language] = /language-(\S+)/.exec(String(code.properties.className ?? '')) ?? [];
-    return <CodeBlock text={text.replace(/\n$/, '')} {...(language && { language })} />;
+    const code = readCode(node);
+    return code ? <CodeBlock text={code.text} language={code.language} /> : <pre>{children}</pre>;
   },
   code: ({ children }) => (
     <code className="break-words rounded bg-surface px-1 font-mono text-sm">{children}</code>
@@ -60,6 +55,28 @@ const components: Components = {
   hr: () => <hr className="my-3" />,
   input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
 };
+
+/** The code in a block of code, the first word after its fence, and the others. Null for another block. */
+export function readCode(block: ExtraProps['node']): { text: string; language: string; info: string } | null {
+  const code = block?.children[0];
+  if (code?.type !== 'element' || code.tagName !== 'code') return null;
+  const text = code.children.map((child) => (child.type === 'text' ? child.value : '')).join('');
+  const [, language = ''] = /language-(\S+)/.exec(String(code.properties.className ?? '')) ?? [];
+  return { text: text.replace(/\n$/, ''), language, info: code.data?.meta ?? '' };
+}
+
+/** How Markdown is shown. */
+interface ProseOptions {
+  options: Options;
+  /** What is shown of a text that is not parsed. */
+  plain: (text: string) => string;
+}
+
+/** Must be the same objects in each render: blocks are rendered again when they change. */
+export const ProseContext = createContext<ProseOptions>({
+  options: { remarkPlugins: [remarkGfm], components },
+  plain: (text) => text,
+});
 
 /** A longer block that still grows is shown as plain text: parsing it again for each chunk would be too slow. */
 const TAIL_CHARS = 8_000;
@@ -136,17 +153,19 @@ function showTail(key: number, tail: string): ReactNode {
 }
 
 function PlainText({ text, grows = false }: { text: string; grows?: boolean }) {
+  const { plain } = useContext(ProseContext);
   return (
     <p dir="auto" className="measure my-1.5 whitespace-pre-wrap break-words [overflow-wrap:anywhere]">
-      {grows ? <GrowingText text={text} between="words" /> : text}
+      {grows ? <GrowingText text={text} between="words" /> : plain(text)}
     </p>
   );
 }
 
 const MarkdownBlock = memo(function MarkdownBlock({ text }: { text: string }) {
+  const { options } = useContext(ProseContext);
   if (isTooMarked(text)) return <PlainText text={text} />;
   return (
-    <Markdown remarkPlugins={plugins} components={components} urlTransform={(url) => url}>
+    <Markdown {...options} urlTransform={(url) => url}>
       {escapeFootnotes(text)}
     </Markdown>
   );

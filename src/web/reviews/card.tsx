@@ -92,7 +92,7 @@ export const ReviewCard = memo(function ReviewCard({
       give({ type: 'option', option_id: option.option_id });
   };
   const label = settled
-    ? { 'aria-label': `${call.title}: ${outcomeText(review, me)}` }
+    ? { 'aria-label': escapeHidden(`${call.title}: ${outcomeText(review, me)}`) }
     : { 'aria-labelledby': id };
   return (
     <CardFrame
@@ -222,7 +222,7 @@ function Asked({
     <>
       <header className="flex flex-wrap items-center gap-x-2 text-sm">
         <span className="inline-flex items-center gap-1 font-medium text-needs">
-          <TriangleAlert aria-hidden className="size-3.5" /> Permission · {call.tool_kind}
+          <TriangleAlert aria-hidden className="size-3.5" /> Permission · {escapeHidden(call.tool_kind)}
         </span>
         {named && <AgentName review={review} agent={agent} />}
         {(named || fills_screen) && agent && <ObservedPermissionMode agent={agent} />}

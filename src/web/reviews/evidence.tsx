@@ -1,12 +1,15 @@
 /** The complete content of a permission request, so that users see what they allow. */
+import { lazy, Suspense } from 'react';
 import type { Call } from '../../acp/transcript/calls.ts';
 import { escapeHidden } from '../../core/visible.ts';
 import { CodeBlock } from '../prose/code.tsx';
-import { Prose } from '../prose/markdown.tsx';
 import { DiffView } from './diff-view.tsx';
 import { relativePath } from './paths.ts';
 import { RawView } from './raw-view.tsx';
 import { findCommand } from './review-view.ts';
+
+/** Few conversations need it. */
+const EvidenceText = lazy(() => import('./evidence-text.tsx'));
 
 export function Evidence({ call, workdir }: { call: Call; workdir: string | undefined }) {
   const command = findCommand(call);
@@ -27,7 +30,11 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
         const key = `${at} ${content.type}`;
         if (content.type === 'diff') return <DiffView key={key} diff={content} workdir={workdir} />;
         if (content.type === 'content' && content.part.type === 'text')
-          return <Prose key={key} text={escapeHidden(content.part.text)} />;
+          return (
+            <Suspense key={key} fallback={<Unformatted text={content.part.text} />}>
+              <EvidenceText text={content.part.text} />
+            </Suspense>
+          );
         if (content.type === 'content')
           return <RawView key={key} label={content.part.type} value={content.part} />;
         return <RawView key={key} label={content.type} value={content} />;
@@ -38,4 +45,9 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
       )}
     </div>
   );
+}
+
+/** Takes about the space of the formatted text, so that the options do not move. */
+function Unformatted({ text }: { text: string }) {
+  return <p className="whitespace-pre-wrap text-prose [overflow-wrap:anywhere]">{escapeHidden(text)}</p>;
 }

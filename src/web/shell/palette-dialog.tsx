@@ -2,6 +2,7 @@
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { Command } from 'cmdk';
 import { useState } from 'react';
+import { escapeHidden } from '../../core/visible.ts';
 import { errorMessage } from '../api/client.ts';
 import type { Place } from '../feature.ts';
 import { showToast } from '../ui/toast.tsx';
@@ -86,11 +87,11 @@ function Results({
             {entry.icon}
           </span>
           <span dir="auto" className="min-w-0 flex-1 truncate text-left">
-            {entry.label}
+            {escapeHidden(entry.label)}
             {entry.detail && (
               <>
                 {' '}
-                <bdi className="ps-1 text-muted">{entry.detail}</bdi>
+                <bdi className="ps-1 text-muted">{escapeHidden(entry.detail)}</bdi>
               </>
             )}
           </span>

@@ -1,6 +1,7 @@
 /** Answers several reviews at once, with a one-time option that all of them have. */
 import { useMutation } from '@tanstack/react-query';
 import type { Option } from '../../../acp/transcript/items.ts';
+import { escapeHidden } from '../../../core/visible.ts';
 import { useReply } from '../../reviews/answer.ts';
 import { commonOptions, type ReviewView, sameOption } from '../../reviews/review-view.ts';
 import { Button } from '../../ui/button.tsx';
@@ -36,7 +37,7 @@ export function AnswerMany({ reviews, onDone }: { reviews: readonly ReviewView[]
           busy={answer.isPending}
           onClick={() => answer.mutate(option)}
         >
-          <bdi>{option.name}</bdi>
+          <bdi>{escapeHidden(option.name)}</bdi>
         </Button>
       ))}
       {options.length === 0 && (

@@ -77,6 +77,12 @@ test('filters are combined, and offer the values of pending requests and the cur
   ]);
 });
 
+test('an agent’s kind may have any name', () => {
+  const odd = review('odd', 5, { tool_call: { kind: 'constructor' } });
+  const { kind } = listChoices([odd], {}, { agents: [], teams: new Map() });
+  expect(kind).toContainEqual({ value: 'constructor', label: 'Permission · constructor' });
+});
+
 test('the next request is the one that has waited longest after an answered one, and then the first', () => {
   const open = filterItems(all, {}, new Set());
   const [a, b, c] = open;

@@ -105,7 +105,7 @@ const kindNames = table({
 
 /** What cards call a kind. */
 function kindName(kind: string): string {
-  return kindNames[kind] ?? `Permission · ${kind}`;
+  return kindNames[kind] ?? `Permission · ${escapeHidden(kind)}`;
 }
 
 /** What the row of an item calls its kind. The kind of a permission's tool call is left out, because the row is short. */
