@@ -32,9 +32,10 @@ const LONG_GAP = /\n(?:[\t ]*\n){6,}|(?<![\t ])[\t ]{81,}/g;
 const PLAIN = /^[\t\n -~]*$/;
 
 /**
- * Replaces long runs of blanks and of empty lines, every character that is invisible or blank, every letter or digit that is a variant of an ASCII one, and,
- * in words with Latin letters, every letter of a script that is not normally mixed with Latin. Line ends become `\n`; other
- * tabs and spaces stay. Not detected: words made up entirely of letters that resemble ASCII, lookalikes within the Latin script, and punctuation.
+ * Replaces long runs of blanks and of empty lines, every character that is invisible or blank, every letter or digit that is a
+ * variant of an ASCII one, and, in words with Latin letters, every letter of a script that is not normally mixed with Latin. Line
+ * ends become `\n`; other tabs and spaces stay. Not detected: words made up entirely of letters that resemble ASCII, lookalikes
+ * within the Latin script, and punctuation.
  */
 export function escapeHidden(text: string): string {
   const lines = text.replaceAll('\r\n', '\n').replace(LONG_GAP, nameGap);
