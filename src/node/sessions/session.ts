@@ -37,7 +37,6 @@ import { SessionProcesses } from './session-processes.ts';
 export interface SessionHost {
   readonly boot_id: string;
   readonly launcher: Launcher;
-  /** The user that `agents.run_as` names; null without it. */
   readonly agents_uid: number | null;
   readonly tools: Tools;
   readonly log: Logger;
