@@ -27,20 +27,25 @@ const generated: Record<string, string> = {
   'docs/reference/metrics.md': await metricsPage(),
   [OPERATIONS]: operations(),
 };
+await write(generated);
+// Last, because it needs the npm registry.
 if (!(await protocolsAreCurrent())) {
   if (check) fail('the code in src/link/proto is not that of its protocols: run npm run generate');
-  else Object.assign(generated, await generateProtocols());
+  else await write(await generateProtocols());
 }
 
-for (const [name, text] of Object.entries(generated)) {
-  const path = join(root, name);
-  if ((await readFile(path, 'utf8').catch(() => null)) === text) continue;
-  if (check) fail(`${name} is out of date: run npm run generate`);
-  else {
-    await writeFile(path, text);
-    console.error(`wrote ${name}`);
+async function write(files: Record<string, string>): Promise<void> {
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(root, name);
+    if ((await readFile(path, 'utf8').catch(() => null)) === text) continue;
+    if (check) fail(`${name} is out of date: run npm run generate`);
+    else {
+      await writeFile(path, text);
+      console.error(`wrote ${name}`);
+    }
   }
 }
+
 /** What a client needs to know about each route to call it, without the validation schemas. */
 function operations(): string {
   const line = (id: OperationId) => {

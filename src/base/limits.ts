@@ -122,6 +122,8 @@ export const limits = {
   actor_streams_max: 2,
   /** Calls with the token of one actor at the same time. */
   actor_calls_per_token: 16,
+  /** Of these, calls that wait for mail. */
+  actor_receives_per_token: 4,
   /** Longest token in a call. */
   link_token_chars_max: 4 * KIB,
   /** Shortest bootstrap token, because it can be guessed offline. */

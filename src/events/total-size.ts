@@ -23,7 +23,7 @@ interface Share extends LogShare {
   bytes: number;
   /** Ids of its oldest segments that were read but not yet deleted, oldest first. */
   segments: number[];
-  /** Ids of segments that could not be deleted. */
+  /** Ids of segments that could not be deleted in this pass. */
   skipped: number[];
 }
 
@@ -31,6 +31,14 @@ interface Share extends LogShare {
 export async function shortenLogs(bytes_max: number, by: LogShortening): Promise<void> {
   let shares: Share[] = [];
   let read_ms: number | null = null;
+  // For the whole pass, which would otherwise try the same segments again and again.
+  const skipped = new Map<string, number[]>();
+  const readShare = (of: LogShare & { bytes: number }): Share => {
+    const key = JSON.stringify([of.owner_id, of.recovered_from]);
+    const ids = skipped.get(key) ?? [];
+    skipped.set(key, ids);
+    return { ...of, segments: [], skipped: ids };
+  };
   while (!by.signal.aborted) {
     const excess = (await by.store.read(bytesOfLogs)) - bytes_max;
     if (excess <= 0) return;
@@ -38,7 +46,7 @@ export async function shortenLogs(bytes_max: number, by: LogShortening): Promise
     // Rarely: with 10,000 agents, this takes much longer than the sum. But a share that grows during a long pass would count as
     // small, and others would lose their logs.
     if (read_ms === null || now_ms - read_ms >= limits.retention_shares_ms) {
-      shares = (await by.store.read(bytesOfShares)).map((of) => ({ ...of, segments: [], skipped: [] }));
+      shares = (await by.store.read(bytesOfShares)).map(readShare);
       read_ms = now_ms;
     }
     const largest = largestOf(shares);

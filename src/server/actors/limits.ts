@@ -14,8 +14,6 @@ export const limits = {
   actor_receives_max: 32,
   /** Of these, calls with tokens that have not been valid so far. The rest of the places for such tokens is for calls that do not wait. */
   actor_receives_unproven_max: 16,
-  /** Calls with one token that wait, at the same time. */
-  actor_receives_per_token: 4,
   /** Tokens that are remembered to have been valid. */
   actor_tokens_known_max: 1_000,
 } as const;

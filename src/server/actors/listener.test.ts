@@ -149,9 +149,9 @@ test('limits concurrent calls, and frees a slot when a call is answered', async 
 test('reserves slots for calls that do not wait for mail', async () => {
   const { listener, held_are, releaseAll } = await openHeld();
   const calls = [];
-  for (let i = 0; i < limits.actor_receives_max / limits.actor_receives_per_token; i++) {
+  for (let i = 0; i < limits.actor_receives_max / sharedLimits.actor_receives_per_token; i++) {
     const call = { method: 'receive', authorization: `Bearer s${i}` };
-    calls.push(...(await callers(listener, limits.actor_receives_per_token, call)));
+    calls.push(...(await callers(listener, sharedLimits.actor_receives_per_token, call)));
   }
   await held_are(limits.actor_receives_max);
   const another = await dial(listener);
@@ -167,8 +167,8 @@ test('limits the concurrent calls with one token', async () => {
   const { listener, held_are, releaseAll } = await openHeld();
   const own = { authorization: 'Bearer s1' };
   const receive = { ...own, method: 'receive' };
-  const calls = await callers(listener, limits.actor_receives_per_token, receive);
-  await held_are(limits.actor_receives_per_token);
+  const calls = await callers(listener, sharedLimits.actor_receives_per_token, receive);
+  await held_are(sharedLimits.actor_receives_per_token);
   const [refused] = await callers(listener, 1, receive);
   expect(await refused).toBe(FULL);
   calls.push(...(await callers(listener, sharedLimits.actor_calls_per_token - calls.length, own)));

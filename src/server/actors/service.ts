@@ -60,7 +60,7 @@ class CallSlots {
       (!proven && this.#unproven >= limits.actor_calls_unproven_max) ||
       (!proven && waits && this.#unproven_waiting >= limits.actor_receives_unproven_max) ||
       (token !== null && own.calls >= sharedLimits.actor_calls_per_token) ||
-      (token !== null && waits && own.waiting >= limits.actor_receives_per_token);
+      (token !== null && waits && own.waiting >= sharedLimits.actor_receives_per_token);
     if (full) throw problems.tooManyActorCalls();
     const count = (step: 1 | -1) => {
       this.#calls += step;

@@ -18,6 +18,8 @@ let proxy: net.Server;
 let connections: net.Socket[];
 let context: Context;
 let caller: PlaneCaller;
+/** The methods of the calls that arrived. */
+let made: string[];
 /** Calls are answered when it resolves. */
 let answers: Promise<void>;
 
@@ -25,6 +27,7 @@ function listen(): Promise<ActorListener> {
   return openActorListener({
     ...{ host: '127.0.0.1', port: 0, certificate: null, log: silentLog },
     call: async ({ method }) => {
+      made.push(method);
       await answers;
       return { method };
     },
@@ -37,8 +40,10 @@ function publish(port: number): Promise<void> {
 }
 
 const call = (by = caller) => by.call({ method: 'inbox', actor_id: undefined, params: {} });
+const receive = () => caller.call({ method: 'receive', actor_id: undefined, params: {} });
 
 beforeEach(async () => {
+  made = [];
   answers = Promise.resolve();
   home = await mkdtemp(join(tmpdir(), 'svc-call-'));
   await writeFile(join(home, 'token'), 'ses_a.secret\n');
@@ -96,6 +101,18 @@ test('more calls at the same time than the service accepts wait for their turn',
   expect(first).toBeUndefined();
   expect(await of_another_process).toEqual({ method: 'inbox' });
   expect(await Promise.all(calls)).toEqual(calls.map(() => ({ method: 'inbox' })));
+});
+
+test('calls that wait for mail keep out no others, and those that wait for their turn are not made after the end', async () => {
+  answers = new Promise(() => {});
+  const receives = Array.from({ length: limits.actor_receives_per_token + 1 }, receive);
+  const failures = Promise.allSettled(receives);
+  await expect.poll(() => made.length).toBe(limits.actor_receives_per_token);
+  answers = Promise.resolve();
+  expect(await call()).toEqual({ method: 'inbox' });
+  caller.close();
+  for (const { status } of await failures) expect(status).toBe('rejected');
+  expect(made).toEqual([...Array(limits.actor_receives_per_token).fill('receive'), 'inbox']);
 });
 
 test('the connection is closed when there are no more calls, and the next call opens another', async () => {

@@ -86,7 +86,9 @@ export class PlaneCaller {
   readonly #context: Context;
   readonly #options: LocalOptions;
   readonly #open = new Set<Shared>();
-  readonly #turns = new FairQueue(limits.actor_calls_at_once, problems.tooManyActorCalls);
+  readonly #calls = new FairQueue(limits.actor_calls_at_once, problems.tooManyActorCalls);
+  readonly #receives = new FairQueue(limits.actor_receives_at_once, problems.tooManyActorCalls);
+  readonly #closed = new AbortController();
 
   constructor(context: Context, options: LocalOptions) {
     this.#context = context;
@@ -99,7 +101,10 @@ export class PlaneCaller {
    */
   async call<M extends ActorMethod>(call: Call<M>): Promise<ActorResult<M>> {
     try {
-      return await this.#turns.run({ owner: call.method, resource: call.method }, () => this.#call(call));
+      // Apart, because calls that wait for mail would keep out the others.
+      const turns = call.method === 'receive' ? this.#receives : this.#calls;
+      const key = { owner: call.method, resource: call.method };
+      return await turns.run(key, () => this.#call(call), this.#closed.signal);
     } catch (error) {
       if (!isListenerUnreachable(error)) throw error;
       // The process that serves this command is unavailable, not an agent's node.
@@ -107,8 +112,9 @@ export class PlaneCaller {
     }
   }
 
-  /** Closes the connections. Calls in progress fail. */
+  /** Closes the connections. Calls in progress fail, and those that wait for their turn are not made. */
   close(): void {
+    this.#closed.abort();
     for (const shared of this.#open) this.#drop(shared);
   }
 
@@ -132,7 +138,9 @@ export class PlaneCaller {
         try {
           const token = await credential();
           const attempt = () => callTarget(connection, method, params, token, signal);
-          return (await repeatWhileFull(attempt, signal)) as ActorResult<M>;
+          // Whoever waits for mail knows until when to repeat the call.
+          const answer = method === 'receive' ? attempt() : repeatWhileFull(attempt, signal);
+          return (await answer) as ActorResult<M>;
         } catch (error) {
           if (!isUnauthorized(error)) throw error;
           refusal = error;
@@ -186,13 +194,14 @@ export class PlaneCaller {
  */
 async function repeatWhileFull<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
   const until_ms = performance.now() + limits.actor_full_ms;
-  for (;;) {
+  const [first_ms, longest_ms] = limits.actor_full_pause_ms;
+  for (let pause_ms: number = first_ms; ; pause_ms = Math.min(pause_ms * 2, longest_ms)) {
     try {
       return await attempt();
     } catch (error) {
-      const is_full = error instanceof Problem && error.kind === 'rate_limited';
+      const is_full = error instanceof Problem && error.code === problems.tooManyActorCalls().code;
       if (!is_full || performance.now() >= until_ms || signal.aborted) throw error;
-      await sleep(limits.actor_full_pause_ms * (0.5 + Math.random()), signal);
+      await sleep(pause_ms * (0.5 + Math.random()), signal);
     }
   }
 }

@@ -47,9 +47,10 @@ async function openTestListener(
     ...{ host: '127.0.0.1', port: 0, log: silentLog },
     certificate: { cert, key: leaf_key },
     ...(isOperator && { isOperator }),
-    call: async (call) => {
+    call: async ({ method, params, token }) => {
+      const call = { method, params: JSON.parse(params) as unknown, token };
       calls.push(call);
-      if (!accepts(call.token)) throw problems.actorUnauthorized();
+      if (!accepts(token)) throw problems.actorUnauthorized();
       return { answer: call.params };
     },
   });

@@ -20,9 +20,9 @@ beforeEach(async () => {
   calls = [];
   listener = await openActorListener({
     ...{ host: '127.0.0.1', port: 0, certificate: null, log: silentLog },
-    call: async (call) => {
-      calls.push(call);
-      if (call.method === 'step-add') throw problems.notAllowed();
+    call: async ({ method, params, token }) => {
+      calls.push({ method, params: JSON.parse(params) as unknown, token });
+      if (method === 'step-add') throw problems.notAllowed();
       return { messages: [{ id: 1 }] };
     },
   });
