@@ -344,7 +344,7 @@ describe('a review', () => {
     const open = await subscribe(ANA, { with_commands: true });
     await ask({ title: 'npm publish\n--otp=123456\u202e\u0007' });
     expect(await open.untilMessages(1)).toMatchObject({
-      body: 'execute: npm publish --otp=123456⟦U+202E⟧⟦U+0007⟧',
+      body: 'execute: npm publish ⏎ --otp=123456⟦U+202E⟧⟦U+0007⟧',
     });
     expect(JSON.stringify(await quiet.untilMessages(1))).not.toMatch(/npm|otp/);
   });
