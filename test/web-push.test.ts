@@ -253,23 +253,29 @@ longFullBrowserTest(
   },
 );
 
-longFullBrowserTest(
-  'signing out removes the subscription from the browser and from the service',
+fullBrowserTest(
+  'signing out closes notifications, and removes the subscription from the browser and from the service',
   async () => {
     const { token } = await plane.client.call('login', { body: ROOT });
     const my_phone = await phone(token);
     const { page } = my_phone;
-    const { fingerprint } = await turnOn(my_phone);
+    const device = await turnOn(my_phone);
+    const { fingerprint } = device;
     const known = async () =>
       ((await plane.client.call('listPushSubscriptions')) as unknown as TestDevice[]).some(
         (one) => one.fingerprint === fingerprint,
       );
     const kept = () => page.evaluate("JSON.parse(localStorage.getItem('test.push')).key ?? null");
     expect([await known(), typeof (await kept())]).toEqual([true, 'string']);
+    await page.getByRole('button', { name: 'Send test' }).click();
+    const worker = await workerOf(page);
+    await deliver(await page.context().newCDPSession(page), worker, await device.untilMessages(1));
+    await expect.poll(() => shown(worker), SOON).toMatchObject([{ tag: 'test' }]);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('Password').waitFor();
     await expect.poll(kept, SOON).toBe(null);
-    await expect.poll(known).toBe(false);
+    await expect.poll(known, SOON).toBe(false);
+    await expect.poll(() => shown(worker), SOON).toEqual([]);
   },
 );
 

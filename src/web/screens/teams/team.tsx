@@ -89,7 +89,7 @@ function TeamScreen({ team, notice }: { team: TeamRecord; notice: ReactNode }) {
               runs.length === 0 ? (
                 <Empty
                   title="No runs yet. A run is one execution of this team."
-                  cli={`svc runs create ${team.name}`}
+                  cli={`svc runs create ${team.id}`}
                   operation="createRun"
                 >
                   {start}
